@@ -1,4 +1,4 @@
-// RFC 4180, and what spreadsheets make of it.
+// RFC 4180, and the variants that spreadsheets write.
 //
 // SPDX-License-Identifier: MIT
 #include "base/csv.h"
@@ -42,7 +42,7 @@ void CsvReader::error(const Mark& mark, std::string message, std::string help) {
   problems_->push_back(input_error(mark, std::move(message), std::move(help)));
 }
 
-/// Leaves no row to read where one of the bytes is no text.
+/// Checks all bytes. Leaves no row to read where one of them is not text.
 void CsvReader::check_characters() {
   const std::string_view text = source_->text;
   while (!at_end()) {
@@ -65,7 +65,7 @@ void CsvReader::check_characters() {
   line_ = 1;
 }
 
-/// To the first character of a row that counts.
+/// Skips to the first character of the next row that counts; false at the end.
 bool CsvReader::skip_to_row() {
   const std::string_view text = source_->text;
   while (!at_end()) {
@@ -78,7 +78,7 @@ bool CsvReader::skip_to_row() {
   return false;
 }
 
-/// The rest of a field whose opening quote has been read, with its closing one.
+/// The rest of a quoted field after its opening quote, up to and with its closing quote.
 std::string CsvReader::read_quoted(const Mark& opening) {
   std::string text;
   while (!at_end()) {
@@ -94,7 +94,7 @@ std::string CsvReader::read_quoted(const Mark& opening) {
   return text;
 }
 
-/// A field up to its comma or the end of its line.
+/// An unquoted field, up to its comma or the end of its line.
 std::string CsvReader::read_plain(std::size_t begin) {
   while (!at_end() && peek() != ',' && peek() != '\n') advance();
   const std::string_view raw = std::string_view(source_->text).substr(begin, at_ - begin);

@@ -11,13 +11,14 @@
 
 namespace plumbline {
 
-/// One field: without its quotes, or without the blanks around it where it has none.
+/// One field, without its quotes; without quotes, it has no blanks around it.
 struct CsvField {
   std::string text;
   Mark mark;
 };
 
-/// One row: at least one field. `count` goes on where `fields` ends at kMaxCsvFields.
+/// One row with at least one field. `count` counts all fields; `fields` holds at most\n///
+/// kMaxCsvFields.
 struct CsvRow {
   std::vector<CsvField> fields;
   std::size_t count = 0;
@@ -26,17 +27,17 @@ struct CsvRow {
 /// The most fields of a row that are kept.
 inline constexpr std::size_t kMaxCsvFields = 100;
 
-/// Reads rows that end in LF or CRLF. A field in quotes may hold commas, line ends and, doubled,
-/// quotes (RFC 4180, section 2). Blank lines, and lines that begin with '#', are skipped. It knows
-/// no header and no columns.
+/// Reads rows that end in LF or CRLF. A field in quotes may hold commas, line ends and doubled
+/// quotes (RFC 4180, section 2). Blank lines and lines that begin with '#' are skipped. It knows no
+/// header and no columns.
 class CsvReader {
  public:
-  /// Errors, added to `problems`: bytes that are no UTF-8, and control characters. There are no
-  /// rows then.
+  /// Errors, added to `problems`: bytes that are not UTF-8, and control characters. Then there are
+  /// no rows.
   CsvReader(std::shared_ptr<const Source> source, Diagnostics& problems);
 
-  /// The next row; false at the end. Errors, added to `problems`: a quote that does not close, text
-  /// after one that does, a quote within a field that has none around it.
+  /// Reads the next row; false at the end. Errors, added to `problems`: a quote that does not
+  /// close, text after a closing quote, a quote within a field that is not in quotes.
   bool next(CsvRow& row);
 
  private:

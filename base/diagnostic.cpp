@@ -180,6 +180,13 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
+Diagnostics located(Diagnostics problems, const Mark& mark) {
+  for (Diagnostic& problem : problems) {
+    if (!problem.mark.source) problem.mark = mark;
+  }
+  return problems;
+}
+
 std::string clipped(std::string_view text) {
   constexpr std::size_t max = 60;
   if (text.size() <= max) return printable(text);

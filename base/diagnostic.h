@@ -78,6 +78,9 @@ std::string printable(std::string_view text);
 /// `text` as a message may quote it: at most 60 bytes, cut between characters and ended with "...".
 std::string clipped(std::string_view text);
 
+/// The problems with `mark` on those that have no place in a file.
+Diagnostics located(Diagnostics problems, const Mark& mark);
+
 /// ASCII letters in lower case, all else as it is.
 std::string lower_case(std::string_view text);
 

@@ -1,4 +1,4 @@
-// The keys of a file that we read, in tables: what the readers accept and the JSON Schemas tell.
+// The keys of our files in tables, which the readers and the JSON Schemas both use.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -14,7 +14,7 @@ namespace plumbline {
 
 struct SectionFormat;
 
-/// The format of a section, made when it is asked for: a section may hold itself.
+/// A function that makes the format of a section. A section may contain itself.
 using SectionFormatFunction = const SectionFormat& (*)();
 
 /// One kind of value that a key may have.
@@ -31,7 +31,7 @@ struct ValueFormat {
     bandwidth,
     flops,
     flops_per_second,
-    list,     ///< Of `items`, `min` to `max` of them.
+    list,     ///< A list of `items`, with `min` to `max` elements.
     section,  ///< A map of keys.
     range,    ///< The text range(from, to) or range(from, to, step).
     nothing,  ///< The key stands there without a value.
@@ -42,45 +42,45 @@ struct ValueFormat {
   std::int64_t max = kLargestQuantity;
   double max_real = 0;
   std::vector<std::string> words;
-  std::vector<ValueFormat> items;           ///< What an element of a list may be: any of these.
-  SectionFormatFunction section = nullptr;  ///< Of a section.
+  std::vector<ValueFormat> items;           ///< The types of a list's elements; any of these.
+  SectionFormatFunction section = nullptr;  ///< For a section only.
 };
 
-/// A key with all that it may hold. Invariant: at least one value; `text` is a sentence.
+/// A key with all values that it may hold. Invariants: at least one value; `text` is a sentence.
 struct KeyFormat {
   std::string_view name;
-  std::vector<ValueFormat> values;  ///< Any of these; read by the first of a type.
-  std::string_view text;            ///< What it says, for people.
-  std::string_view otherwise = "";  ///< The value where it is absent, as written; "" = none such.
+  std::vector<ValueFormat> values;  ///< Any of these; the first of a type reads it.
+  std::string_view text;            ///< The meaning of the key, for people.
+  std::string_view otherwise = "";  ///< The default value, as written; "" = none.
   bool required = false;
 };
 
-/// What goes for a section when `key` is `word`.
+/// The rules for a section when `key` is `word`.
 struct FormatCase {
   std::string_view key;
   std::string word;
-  std::vector<std::string_view> keys;  ///< The only ones that may stand there.
+  std::vector<std::string_view> keys;  ///< The only keys that may be there.
   std::vector<std::string_view> required;
 };
 
-/// The keys of a map. What depends on several keys is told as far as a schema can tell it; the
-/// reader knows the rest.
+/// The keys of a map. Rules about several keys are here as far as a schema can express them; the
+/// reader checks the rest.
 struct SectionFormat {
-  std::string_view name;  ///< Of the section, one word: no two formats share it.
+  std::string_view name;  ///< The section's name, one word; no two formats share it.
   std::string_view text;
   std::vector<KeyFormat> keys;
-  /// What keys beside these may hold; empty = there may be none.
+  /// The values of any other keys; empty = other keys are errors.
   std::vector<ValueFormat> other_keys = {};
-  /// Exactly one of these stands there; empty = whatever.
+  /// Exactly one of these keys must be there; empty = no rule.
   std::vector<std::string_view> exactly_one = {};
-  /// All keys of at least one of these groups stand there; empty = whatever.
+  /// All keys of at least one of these groups must be there; empty = no rule.
   std::vector<std::vector<std::string_view>> some_group = {};
-  /// The first of each needs all that follow it.
+  /// In each list, the first key needs all that follow it.
   std::vector<std::vector<std::string_view>> needs = {};
-  /// The first of each does not stand beside any that follows it.
+  /// In each list, the first key excludes all that follow it.
   std::vector<std::vector<std::string_view>> excludes = {};
   std::vector<FormatCase> cases = {};
-  /// Words that may be meant for a key of another section, and that key's path; null: none are.
+  /// Words that may mean a key of another section, and that key's path; null = no such words.
   const std::vector<std::pair<std::string, std::string>>& (*elsewhere)() = nullptr;
 
   /// The key of this name, or nullptr.
@@ -90,15 +90,15 @@ struct SectionFormat {
 /// A key by its dotted path, for completion: "schedule.name".
 struct KeyPath {
   std::string path;
-  std::vector<std::string> words;  ///< What it may be, where that is a list of words.
+  std::vector<std::string> words;  ///< The words that it may hold, where they are listed.
   bool is_file = false;
 };
 
-/// All keys below `root` that hold more than a section, lists not looked into, in the order of the
-/// table.
+/// All keys below `root` that hold more than a section, in the order of the table. Keys within
+/// lists are not included.
 std::vector<KeyPath> key_paths(const SectionFormat& root);
 
-/// The kinds of values, each as the tables write it.
+/// The kinds of values, as the tables write them.
 namespace format {
 ValueFormat text();
 ValueFormat file();

@@ -28,7 +28,7 @@ GzipFile::GzipFile(const std::string& path) : chunk_(kChunk) {
     return;
   }
   errno = 0;
-  file_ = gzopen(path.c_str(), "rb");  // plain files, too: they are passed through
+  file_ = gzopen(path.c_str(), "rb");  // also reads plain files, unchanged
   if (!file_) problem_ = cannot_be_read(errno);
 }
 
@@ -48,7 +48,7 @@ GzipFile::int_type GzipFile::underflow() {
   return traits_type::to_int_type(chunk_.front());
 }
 
-/// zlib tells of a file that was cut off only after all of it has been given out.
+/// Notes an error. zlib reports a file that is cut off only after it has returned all the data.
 void GzipFile::note_problem(int read) {
   int error = Z_OK;
   const std::string text = gzerror(file_, &error);

@@ -11,17 +11,18 @@ struct gzFile_s;
 
 namespace plumbline {
 
-/// Reads a file in chunks, so that its size costs no memory. What the file is, its first bytes
-/// decide and not its name. After the last character, problem() says whether that was the end.
+/// Reads a file in chunks, so that its size costs no memory. The first bytes of the file, not its
+/// name, decide whether it is gzip. After the last character, problem() says whether the file
+/// really ended there.
 class GzipFile : public std::streambuf {
  public:
-  /// Errors, told by problem(): missing, a directory, unreadable.
+  /// Errors, reported by problem(): missing, a directory, unreadable.
   explicit GzipFile(const std::string& path);
   ~GzipFile() override;
   GzipFile(const GzipFile&) = delete;
   GzipFile& operator=(const GzipFile&) = delete;
 
-  /// What went wrong so far, as the end of a sentence about the file; "" = nothing.
+  /// The error so far, as the end of a sentence about the file; "" = none.
   const std::string& problem() const { return problem_; }
 
  protected:

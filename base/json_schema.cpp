@@ -1,4 +1,4 @@
-// The table of keys turned into a schema, one section a definition.
+// The table of keys as a schema, with one definition per section.
 //
 // SPDX-License-Identifier: MIT
 #include "base/json_schema.h"
@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Type = ValueFormat::Type;
 
-/// The units of a value, or nothing where it has none.
+/// The units of a value; nothing where it has none.
 std::optional<QuantityUnits> units_of(Type type) {
   switch (type) {
     case Type::duration:
@@ -67,7 +67,7 @@ class SchemaWriter {
     return schema;
   }
 
-  /// What depends on several keys.
+  /// Adds the rules about several keys.
   static void add_rules(const SectionFormat& format, Json& schema) {
     for (const std::string_view one : format.exactly_one)
       schema["oneOf"].push_back({{"required", {one}}});
@@ -109,7 +109,7 @@ class SchemaWriter {
     return text;
   }
 
-  /// The value where the key is absent, as YAML reads it.
+  /// The default value of a key, as YAML reads it.
   static Json literal(const KeyFormat& known) {
     const Type type = known.values.front().type;
     const bool is_bare = type == Type::count || type == Type::real || type == Type::boolean;
@@ -166,7 +166,7 @@ class SchemaWriter {
   Json reference(SectionFormatFunction format) {
     const std::string name((*format)().name);
     if (!definitions_.contains(name)) {
-      definitions_[name] = nullptr;  // it may hold itself
+      definitions_[name] = nullptr;  // a section may contain itself
       definitions_[name] = section((*format)());
     }
     return {{"$ref", "#/definitions/" + name}};

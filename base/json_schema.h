@@ -10,8 +10,8 @@
 namespace plumbline {
 
 /// The JSON Schema (draft 7) of a file whose root is `root`, indented, with a newline at its end.
-/// It refuses nothing that the reader accepts, save a number or a word of true and false in quotes;
-/// what it cannot express, such as a layer that an edge names, is left to the reader.
+/// It refuses nothing that the reader accepts, except a quoted number, true or false. Rules that it
+/// cannot express, such as the layers that an edge names, are left to the reader.
 std::string json_schema(const SectionFormat& root);
 
 }  // namespace plumbline

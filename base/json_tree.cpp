@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kDeepestJson = 100;
 
-/// The text, byte by byte; all copies tell how far the parser is.
+/// The text, byte by byte. All copies share the parser's position.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -47,8 +47,8 @@ class CountingIterator {
   std::size_t* read_;
 };
 
-/// The same text with numbers in the place of Infinity and NaN, which Python's json writes beside
-/// what JSON has: those are numbers of as many digits.
+/// The text with numbers of equal length in place of Infinity and NaN, which Python's json writes
+/// though JSON has no such numbers.
 std::string with_numbers(std::string text) {
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -73,7 +73,7 @@ std::string with_numbers(std::string text) {
   return text;
 }
 
-/// Builds the tree; each handler says whether parsing goes on.
+/// Builds the tree. Each handler returns whether parsing goes on.
 class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   JsonTreeBuilder(std::shared_ptr<const Source> source, const std::size_t& read)
@@ -112,7 +112,7 @@ class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
                    const nlohmann::json::exception& error) override {
     std::string what = error.what();
     // "[json.exception...] parse error at line 1, column 2: syntax error while parsing ...": the
-    // place is told by the mark.
+    // mark has the place already.
     if (const std::size_t at = what.find(": "); at != std::string::npos) what.erase(0, at + 2);
     const std::size_t end = std::min(read_, source_->text.size());
     return stop(input_error(mark_at(end == 0 ? 0 : end - 1, 1),
@@ -128,12 +128,12 @@ class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   Mark mark_at(std::size_t at, std::size_t length) const {
     const std::string_view before = std::string_view(source_->text).substr(0, at);
     const auto lines = std::count(before.begin(), before.end(), '\n');
-    const std::size_t line_start = before.rfind('\n') + 1;  // 0 where there is none before
+    const std::size_t line_start = before.rfind('\n') + 1;  // 0 where there is no earlier line
     return {source_, static_cast<int>(lines) + 1, static_cast<int>(at - line_start) + 1,
             static_cast<int>(std::clamp<std::size_t>(length, 1, 200))};
   }
 
-  /// Where the piece that was just read begins: after what separates it from the one before.
+  /// The begin of the piece that was just read, after the separators before it.
   std::size_t begin_of_piece() const {
     return std::min(source_->text.find_first_not_of(" \t\r\n:,", last_), source_->text.size());
   }
@@ -148,7 +148,7 @@ class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return node;
   }
 
-  /// A number, true or false, as it stands in the text.
+  /// A number, true or false, as written.
   bool literal() {
     const std::size_t begin = begin_of_piece();
     const std::string& text = source_->text;
@@ -190,8 +190,8 @@ class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::shared_ptr<const Source> source_;
-  const std::size_t& read_;  ///< How many bytes the parser has taken.
-  std::size_t last_ = 0;     ///< The end of the piece before.
+  const std::size_t& read_;  ///< The number of bytes that the parser has taken.
+  std::size_t last_ = 0;     ///< The end of the previous piece.
   std::vector<YamlNode> stack_;
   YamlNode root_;
   std::optional<Diagnostic> problem_;

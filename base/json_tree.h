@@ -1,4 +1,4 @@
-// JSON as the same tree that YAML becomes, with the place of each piece.
+// JSON as the same tree as YAML, with the place of each piece.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -7,9 +7,9 @@
 
 namespace plumbline {
 
-/// Parses one JSON document, in which Infinity, -Infinity and NaN are numbers, as Python writes and
-/// reads them. Numbers keep their text as written; strings, true and false are scalars too. Errors:
-/// what is not JSON, a repeated key, nesting beyond 100 levels, no text.
+/// Parses one JSON document. Infinity, -Infinity and NaN are numbers, as in Python. Numbers keep
+/// their text as written; strings, true and false are scalars too. Errors: text that is not JSON, a
+/// repeated key, nesting beyond 100 levels, an empty text.
 Result<YamlNode> parse_json(const std::shared_ptr<const Source>& source);
 
 /// read_file and parse_json.

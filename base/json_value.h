@@ -1,4 +1,4 @@
-// What the writers of JSON share.
+// Helpers for the writers of JSON.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

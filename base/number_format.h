@@ -9,7 +9,7 @@
 
 namespace plumbline {
 
-/// What parameters, activations and the inputs of matrix products are kept in.
+/// The format of parameters, activations and the inputs of matrix products.
 enum class NumberFormat : std::uint8_t { fp32, bf16, fp16, fp8 };
 
 /// Their names, in the order of the enumeration.

@@ -1,4 +1,4 @@
-// A counter that threads draw numbers from, and the exception that they leave behind.
+// A counter that threads draw numbers from, and the first exception of one of them.
 //
 // SPDX-License-Identifier: MIT
 #include "base/parallel.h"
@@ -60,7 +60,7 @@ void for_each_parallel(std::uint64_t count, unsigned jobs, const std::atomic<boo
 
 void keep_freed_memory() {
 #ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that it takes
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest value that mallopt accepts
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_TOP_PAD, 16 << 20);
 #endif

@@ -14,11 +14,11 @@ namespace plumbline {
 /// The first exception that leaves one of several threads, for the thread that waits for them.
 class FirstException {
  public:
-  /// From the handler that caught it, on any thread.
+  /// Keeps the exception that is being handled, on any thread.
   void keep_current();
   /// Whether there is one; on any thread.
   bool is_kept() const { return is_kept_; }
-  /// Throws it where there is one, and holds none from then on.
+  /// Throws the kept exception, if there is one, and keeps none from then on.
   void rethrow();
 
  private:
@@ -27,19 +27,18 @@ class FirstException {
   std::atomic<bool> is_kept_{false};
 };
 
-/// Calls work(i) for every i below `count`, in ascending order of their beginnings, on `jobs`
-/// threads, until all are done or `stop` is set; what has begun is ended. With one job on the
-/// calling thread alone. An exception of `work` stops all and is thrown on.
-/// Requires: jobs >= 1; `work` may be called by several threads at once.
+/// Calls work(i) for every i below `count` on `jobs` threads. The calls begin in ascending order of
+/// i. It ends when all are done or `stop` is set; calls that have begun are finished. With one job
+/// it uses only the calling thread. An exception of `work` stops all and is rethrown. Requires:
+/// jobs >= 1; several threads may call `work` at once.
 void for_each_parallel(std::uint64_t count, unsigned jobs, const std::atomic<bool>& stop,
                        const std::function<void(std::uint64_t)>& work);
 
-/// From now on memory that is freed stays with this process, up to 1 GiB: for many predictions,
-/// each of which would else take the pages of its graphs from the system anew. Does nothing without
-/// glibc.
+/// Keeps freed memory in this process from now on, up to 1 GiB. Many predictions in a row would
+/// else get the pages of their graphs from the system again each time. Does nothing without glibc.
 void keep_freed_memory();
 
-/// How many threads this process may run at once; at least 1.
+/// The number of threads that this process may run at once; at least 1.
 unsigned available_cores();
 
 }  // namespace plumbline

@@ -20,7 +20,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-/// One unit: its text and how many ticks (ns, bytes, bytes per second) it is, as a fraction.
+/// One unit: its name and its ticks (ns, bytes, bytes per second), as a fraction.
 struct Unit {
   std::string_view name;
   std::int64_t ticks;
@@ -73,7 +73,7 @@ constexpr std::array kFlopRateUnits = {Unit{"FLOP/s", 1},
                                        Unit{"PFLOP/s", 1'000'000'000'000'000},
                                        Unit{"EFLOP/s", 1'000'000'000'000'000'000}};
 
-/// The units of one quantity, an example of it, and the largest that is accepted.
+/// The units of one quantity, an example, and the largest accepted value.
 struct Measure {
   std::span<const Unit> units;
   std::string_view example;
@@ -105,13 +105,13 @@ std::string unit_list(std::span<const Unit> units) {
   return list;
 }
 
-/// "did you mean GB/s? ", or nothing.
+/// "did you mean GB/s? "; "" without a guess.
 std::string guess(std::string_view unit, const Measure& measure) {
   const std::vector<std::string_view> meant = meant_units(unit, units_of(measure).units);
   return meant.empty() ? "" : fmt::format("did you mean {}? ", fmt::join(meant, " or "));
 }
 
-/// The number at the front of `text` as digits and a power of ten; `used` says where it ends.
+/// The number at the front of `text` as digits and a power of ten; `used` is its length.
 struct Decimal {
   std::string digits;
   int exponent = 0;
@@ -148,9 +148,10 @@ Decimal read_decimal(std::string_view text) {
   return number;
 }
 
-/// digits x 10^exponent x ticks / divisor, to the nearest whole number; nothing above `max`.
+/// digits x 10^exponent x ticks / divisor, rounded to the nearest whole number; nothing above
+/// `max`.
 std::optional<std::int64_t> scale(Decimal number, const Unit& unit, std::int64_t max) {
-  while (number.digits.size() > 18 && number.exponent < 0) {  // beyond what can matter
+  while (number.digits.size() > 18 && number.exponent < 0) {  // further digits cannot matter
     number.digits.pop_back();
     ++number.exponent;
   }
@@ -293,7 +294,7 @@ std::string to_text(BytesPerSecond rate) {
 
 namespace {
 
-/// In the largest unit in which the number is at least 1.
+/// The number in the largest unit in which it is at least 1.
 std::string in_flops(std::int64_t count, std::span<const Unit> units) {
   std::size_t unit = 0;
   while (unit + 1 < units.size() && count >= units[unit + 1].ticks) ++unit;

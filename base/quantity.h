@@ -12,15 +12,16 @@
 
 namespace plumbline {
 
-/// A parsed quantity, or what is wrong with the text.
+/// A parsed quantity, or the error in the text.
 template <class T>
 struct Parsed {
   std::optional<T> value;
   std::string problem;  ///< "" where there is a value.
 };
 
-/// "1.25 ms": a decimal number and a unit (ns, us, ms, s, min, h). Exact to the nanosecond, rounded
-/// to the nearest one below it. Errors: no unit, an unknown one, negative, above kLargestQuantity.
+/// "1.25 ms": a decimal number and a unit (ns, us, ms, s, min, h). Exact to the nanosecond; finer
+/// values are rounded to the nearest nanosecond. Errors: no unit, an unknown unit, a negative
+/// number, more than kLargestQuantity.
 Parsed<Duration> parse_duration(std::string_view text);
 
 /// "16 GiB": B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024).
@@ -30,13 +31,13 @@ Parsed<Bytes> parse_bytes(std::string_view text);
 Parsed<BytesPerSecond> parse_bandwidth(std::string_view text);
 
 /// "1.2 TFLOP": FLOP, kFLOP, MFLOP, GFLOP, TFLOP, PFLOP, EFLOP (powers of 1000). Errors: no unit,
-/// an unknown one, negative, above kMaxFlops.
+/// an unknown unit, a negative number, more than kMaxFlops.
 Parsed<Flops> parse_flops(std::string_view text);
 
 /// "989 TFLOP/s". Errors: as above, and less than one FLOP per second.
 Parsed<FlopsPerSecond> parse_flops_per_second(std::string_view text);
 
-/// The units that each of these is written in, in the order of their size, and an example.
+/// The units of a quantity, in the order of their size, and an example.
 struct QuantityUnits {
   std::vector<std::string_view> units;
   std::string_view example;
@@ -48,7 +49,7 @@ QuantityUnits flops_units();
 QuantityUnits flops_per_second_units();
 
 /// A whole number in decimal digits. Errors: a sign, a point, leading zeros (YAML 1.1 reads 010 as
-/// 8).
+/// 8), more than kLargestQuantity.
 Parsed<std::int64_t> parse_count(std::string_view text);
 
 /// A finite decimal number >= 0, with an optional exponent.
@@ -56,7 +57,7 @@ Parsed<double> parse_real(std::string_view text);
 
 /// For people, four significant digits: "33 ms", "1.25 us", "0 s".
 std::string to_text(Duration d);
-/// The same of seconds, to the nanosecond.
+/// The same for a time in seconds, to the nanosecond.
 std::string time_text(double seconds);
 
 /// For people, in powers of 1024: "1.5 GiB", "0 B".
@@ -70,7 +71,7 @@ std::string to_text(Flops work);
 
 /// For people: "989.4 TFLOP/s".
 std::string to_text(FlopsPerSecond rate);
-/// The same for one that was computed; whole FLOPs, at most 10^18.
+/// The same for a computed rate; whole FLOPs, at most 10^18.
 std::string flop_rate_text(double flops_per_s);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Random numbers that are the same on every machine: drawn from a seed and a place, without state.
+// Random numbers from a seed and a place, without state: the same on every machine.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace plumbline {
 
-/// A well-mixed number for each pair (splitmix64's finaliser; Steele, Lea and Flood 2014).
+/// A well-mixed number for each (seed, place) (splitmix64's finaliser; Steele, Lea and Flood 2014).
 std::uint64_t random_bits(std::uint64_t seed, std::uint64_t place);
 
 /// Uniform in [0, 1).

@@ -1,4 +1,4 @@
-// Counts that cannot overflow: exact up to 2^53, and beyond it known to be beyond.
+// Counts that cannot overflow: exact up to 2^53, larger ones are known to be larger.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,8 +8,8 @@
 
 namespace plumbline {
 
-/// A count of elements, bytes or FLOPs in [0, 2^53], the whole numbers that a double holds too.
-/// Sums and products beyond that stay "beyond", whatever follows (save times 0).
+/// A count of elements, bytes or FLOPs in [0, 2^53], the range in which a double is exact too. Sums
+/// and products beyond that stay "beyond" in all further sums and products (except times 0).
 class SaturatingCount {
  public:
   static constexpr std::int64_t kLargest = std::int64_t{1} << 53U;
@@ -18,7 +18,7 @@ class SaturatingCount {
   constexpr SaturatingCount(std::int64_t value = 0) : value_(std::min(value, kLargest + 1)) {}
 
   constexpr bool is_exact() const { return value_ <= kLargest; }
-  /// The count; 2^53 + 1 where it is beyond.
+  /// The count; 2^53 + 1 if it is beyond.
   constexpr std::int64_t value() const { return value_; }
 
   friend constexpr SaturatingCount operator+(SaturatingCount a, SaturatingCount b) {

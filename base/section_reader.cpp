@@ -1,4 +1,4 @@
-// Typed values out of a YAML tree, with every fault told at its place.
+// Typed values from a YAML tree, with every error reported at its place.
 //
 // SPDX-License-Identifier: MIT
 #include "base/section_reader.h"
@@ -13,7 +13,7 @@
 namespace plumbline {
 namespace {
 
-/// What a scalar reader says: the path, the text, and the rule that it breaks.
+/// Reads a scalar. An error gives the path, the text, and the rule that it breaks.
 template <class T>
 std::optional<T> scalar(const YamlNode& node, const std::string& path, Diagnostics& problems,
                         Parsed<T> (*parse)(std::string_view), std::string_view wanted) {
@@ -46,7 +46,7 @@ Parsed<bool> parse_boolean(std::string_view text) {
   return {std::nullopt, "is neither true nor false"};
 }
 
-/// A word in small letters, with `-` for `_`.
+/// A word in lower case, with `-` for `_`.
 std::string plain(std::string_view word) {
   std::string text = lower_case(word);
   std::replace(text.begin(), text.end(), '_', '-');
@@ -357,7 +357,7 @@ std::string_view SectionReader::excluder(std::string_view key) const {
   return {};
 }
 
-/// What else a key may mean than `near`, which is named alike here.
+/// The help for an unknown key: a key of another section that it may mean, else `near`.
 std::string SectionReader::meant_elsewhere(const std::string& key, std::string near) const {
   if (!format_ || !format_->elsewhere) return near;
   const auto& words = format_->elsewhere();

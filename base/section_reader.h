@@ -1,4 +1,4 @@
-// The strict reader of a map of YAML: what is missing, wrong or unknown is told, all of it at once.
+// The strict reader of a YAML map: reports all missing, wrong and unknown keys at once.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,25 +16,25 @@
 
 namespace plumbline {
 
-/// The bytes of a text that stands as a value, at most.
+/// The most bytes of a text value.
 inline constexpr std::size_t kLongestText = 10'000;
 
-/// Reads the keys of one map strictly: what is missing, of a wrong type or out of range, and what
-/// nobody asked for, is added to the diagnostics; reading goes on, so that all errors are told at
-/// once. Each reader answers nothing where the key is absent, and where an error was added.
-/// What a key may hold stands in the section's format; asking for a key that is not in it, or for
-/// another type than it has there, is a bug. Files that are not ours have no format here: their
-/// ranges and words come with each read.
+/// Reads the keys of one map strictly. Missing keys, wrong types, values out of range, and keys
+/// that nobody reads are added to the diagnostics. Reading goes on, so that all errors are reported
+/// at once. Each read returns nothing where the key is absent, and where an error was added. The
+/// section's format says which values a key may hold. To read a key that is not in the format, or
+/// as another type, is a bug. Files of other programs have no format here: their ranges and words
+/// are arguments of each read.
 class SectionReader {
  public:
   /// `path` is the dotted name of the section ("" = the document); `problems` must outlive the
   /// reader. A node that is no map is an error, and then every key reads as absent.
   SectionReader(const YamlNode& node, std::string path, const SectionFormat& format,
                 Diagnostics& problems);
-  /// A section of a file that is not ours.
+  /// A section of another program's file.
   SectionReader(const YamlNode& node, std::string path, Diagnostics& problems);
 
-  /// The value under `key`, or nullptr; the key counts as known from then on.
+  /// The value under `key`, or nullptr. The key counts as read from then on.
   const YamlNode* child(std::string_view key);
 
   std::optional<Marked<Duration>> duration(std::string_view key);
@@ -47,11 +47,11 @@ class SectionReader {
                                             std::int64_t max);
   std::optional<Marked<double>> real(std::string_view key);
   std::optional<Marked<bool>> boolean(std::string_view key);
-  /// A text, or a word that its reader looks up itself.
+  /// A text, or a word that the caller looks up itself.
   std::optional<Marked<std::string>> text(std::string_view key);
   /// A path, made relative to the folder of the text that names it.
   std::optional<Marked<std::string>> file(std::string_view key);
-  /// Adds what is wrong in the file that `key` names; what is wrong with the file itself is told at
+  /// Adds the errors in the file that `key` names. Errors of the file itself are reported at
   /// `mark`, where it is named.
   void add_file_problems(std::string_view key, const Mark& mark, const Diagnostics& problems);
   /// `noun` ends the message: "schedule.name is 'x', which is no schedule".
@@ -65,7 +65,8 @@ class SectionReader {
                                                std::string_view more_help = "");
   /// Whether the value of `key` is this word.
   bool is_word(std::string_view key, std::string_view word) const;
-  /// Whether `key` has a scalar where a map or one of `words` is wanted; that is an error then.
+  /// Adds an error where `key` has a scalar, but a map or one of `words` is wanted. Returns whether
+  /// it did.
   bool check_word(std::string_view key, const std::vector<std::string>& words);
   /// A list of whole numbers.
   std::optional<std::vector<std::int64_t>> counts(std::string_view key);
@@ -75,14 +76,14 @@ class SectionReader {
   /// A list of numbers.
   std::optional<std::vector<double>> reals(std::string_view key);
   std::optional<SectionReader> section(std::string_view key);
-  /// The elements of a list; an error where the value is no list.
+  /// The elements of a list; adds an error where the value is not a list.
   const std::vector<YamlNode>* list(std::string_view key);
 
   /// Adds an error where `key` is absent.
   void require(std::string_view key, std::string_view why = "");
-  /// Adds an error for every key that nobody asked for. Call it once, after the last read.
+  /// Adds an error for every key that nobody has read. Call it once, after the last read.
   void finish();
-  /// The keys that nobody asked for, in the order of the file.
+  /// The keys that nobody has read, in the order of the file.
   std::vector<std::string> unread() const;
 
   bool is_map() const { return node_ != nullptr; }
@@ -98,9 +99,9 @@ class SectionReader {
 
  private:
   const YamlNode::Entry* find(std::string_view key) const;
-  /// The key that stands there and that `key` may not stand beside; "" where there is none.
+  /// A key that is there and that excludes `key`; "" where there is none.
   std::string_view excluder(std::string_view key) const;
-  /// What the format says of `key` as a value of `type`; nullptr where there is no format.
+  /// The format of `key` as a value of `type`; nullptr where there is no format.
   const ValueFormat* format_of(std::string_view key, ValueFormat::Type type) const;
   std::optional<Marked<std::int64_t>> count_within(std::string_view key, std::int64_t min,
                                                    std::int64_t max);
@@ -112,9 +113,9 @@ class SectionReader {
                                              const Abbreviations& short_for);
   std::optional<Marked<std::string>> word(std::string_view key);
 
-  const YamlNode* node_;  ///< nullptr where the section is no map.
+  const YamlNode* node_;  ///< nullptr where the section is not a map.
   std::string path_;
-  const SectionFormat* format_;  ///< nullptr where the file is not ours.
+  const SectionFormat* format_;  ///< nullptr for a file of another program.
   std::string meant_elsewhere(const std::string& key, std::string near) const;
 
   Mark mark_;

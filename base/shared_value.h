@@ -1,4 +1,4 @@
-// A value that copies share until one of them is changed.
+// A value that copies share until one of them is edited.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,8 +8,8 @@
 
 namespace plumbline {
 
-/// Behaves as a `T` of its own, but a copy costs a pointer: the copies read the same `T` until one
-/// calls edit(). Different copies may be used by different threads.
+/// Behaves like a separate `T`, but a copy costs only a pointer. The copies read the same `T` until
+/// one calls edit(). Different threads may use different copies.
 template <class T>
 class SharedValue {
  public:
@@ -19,7 +19,7 @@ class SharedValue {
   const T& operator*() const { return *value_; }
   const T* operator->() const { return value_.get(); }
 
-  /// The value, to be changed: a copy of its own where others read it, too.
+  /// The value for editing. It is copied first where others share it.
   T& edit() {
     if (value_.use_count() > 1) value_ = std::make_shared<T>(*value_);
     return *value_;

@@ -9,7 +9,7 @@
 
 namespace plumbline {
 
-/// "a, b, c, d, e and 2 more", with `max` of them; "" of none.
+/// "a, b, c, d, e and 2 more", with `max` names; "" for no names.
 std::string some_of(const std::vector<std::string>& names, std::size_t max = 5);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// What a set of measured times says: location, spread, what may be added.
+// Statistics of measured times: location, spread, and the mean that enters sums.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,10 +8,10 @@
 
 namespace plumbline {
 
-/// Of samples, in their unit.
+/// The statistics of samples, in their unit.
 struct Statistics {
   std::size_t samples = 0;
-  double mean = 0;  ///< Without the lowest and highest tenth: what enters sums.
+  double mean = 0;  ///< Trimmed: without the lowest and highest tenth. Sums use it.
   double median = 0;
   double q1 = 0;
   double q3 = 0;
@@ -20,15 +20,15 @@ struct Statistics {
 
   /// (q3 - q1) / median; 0 for a median of 0.
   double relative_spread() const;
-  /// Half the 95 % interval of the median, relative: 1.82 x relative_spread() over the root of the
-  /// number of samples (McGill, Tukey and Larsen 1978, for normal samples).
+  /// Half of the 95 % interval of the median, relative to it: 1.82 x relative_spread() / the square
+  /// root of the number of samples (McGill, Tukey and Larsen 1978, for normal samples).
   double half_width_of_median() const;
 };
 
 /// Quantiles interpolate linearly between order statistics. Requires: at least one sample.
 Statistics statistics_of(std::vector<double> samples);
 
-/// The value below which this share of the samples lies. Requires: sorted, at least one.
+/// The value with this share of the samples below it. Requires: sorted, at least one.
 double quantile(const std::vector<double>& sorted, double share);
 
 }  // namespace plumbline

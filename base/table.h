@@ -13,21 +13,21 @@
 
 namespace plumbline {
 
-/// Rows of cells, printed with columns as wide as their widest cell; the first is to the left, the
-/// others to the right. No line ends in a space.
+/// Rows of cells, printed in columns as wide as their widest cell. The first column is aligned
+/// left, the others right. No line ends in a space.
 class Table {
  public:
-  /// `remark` stands behind the last column, to the left, and widens none.
+  /// `remark` is printed behind the last column, aligned left; it widens no column.
   void row(std::vector<std::string> cells, std::string remark = "") {
     rows_.push_back(std::move(cells));
     remarks_.push_back(std::move(remark));
   }
-  /// Rows behind the header that count up in their first cells and are alike in all others become
-  /// one, with `4-7` in its first.
+  /// Joins rows below the header that count up in their first cells and are equal in all others.
+  /// The joined row has `4-7` in its first cell.
   void join_alike();
   std::string print() const;
-  /// The same as a table of GitHub's Markdown: the first row is its header, and remarks, where
-  /// there are any, are a column.
+  /// The same as a table in GitHub's Markdown. The first row is its header. Remarks, if any, are a
+  /// column.
   std::string markdown() const;
 
  private:
@@ -35,16 +35,16 @@ class Table {
   std::vector<std::string> remarks_;  ///< Parallel to rows_.
 };
 
-/// `text` as a cell or an item of Markdown.
+/// `text` escaped for a cell or an item in Markdown.
 std::string escaped_markdown(const std::string& text);
 
-/// Tables and pictures of more devices than that join what is alike.
+/// Tables and pictures of more devices than this join equal rows.
 inline constexpr std::size_t kMaxSeparate = 16;
 
 /// "1 device", "4 devices", "2 micro-batches".
 std::string plural(std::uint64_t count, std::string_view noun);
 
-/// A cell of CSV, in quotes where it needs them (RFC 4180).
+/// A cell of CSV, quoted where needed (RFC 4180).
 std::string csv_cell(const std::string& text);
 
 /// 0,1,2,5 as "0-2,5".

@@ -1,4 +1,4 @@
-// A word is brought into our spelling step by step; case is looked at only for bits and bytes.
+// A word is changed into our spelling step by step. Case matters only for bits and bytes.
 //
 // SPDX-License-Identifier: MIT
 #include "base/unit_spelling.h"
@@ -12,14 +12,14 @@
 namespace plumbline {
 namespace {
 
-/// Puts `ours` in the place of `theirs` at the end of a word.
+/// Replaces `theirs` at the end of a word by `ours`. Returns whether it did.
 bool respell_end(std::string& word, std::string_view theirs, std::string_view ours) {
   if (!lower_case(word).ends_with(theirs)) return false;
   word.replace(word.size() - theirs.size(), theirs.size(), ours);
   return true;
 }
 
-/// One after the other.
+/// Applied one after the other.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kEnds = {
     {{"flops", "FLOP/s"},
      {"ps", "/s"},
@@ -29,7 +29,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kEnds = {
      {"bytes", "B"},
      {"byte", "B"}}};
 
-/// The first that fits.
+/// Only the first that fits is applied.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kTimes = {
     {{"seconds", "s"},
      {"second", "s"},
@@ -57,7 +57,7 @@ std::string respelled_time(std::string word) {
   return word;
 }
 
-/// The word in our spelling, and what it may also be: bits where it says "b".
+/// The word in our spelling, and other possible meanings: bits where it says "b".
 std::vector<std::string> respellings(std::string_view written) {
   std::string word;
   for (const char c : written) {
@@ -67,7 +67,7 @@ std::vector<std::string> respellings(std::string_view written) {
   for (const auto& [theirs, ours] : kEnds) respell_end(word, theirs, ours);
   if (word.ends_with("b/s")) {
     const std::string bits = word.substr(0, word.size() - 3) + "bit/s";
-    if (word != lower_case(word)) return {bits};  // who tells cases apart means bits
+    if (word != lower_case(word)) return {bits};  // a writer who uses capitals means bits
     return {bits, word};
   }
   if (word.ends_with('b')) {
@@ -90,7 +90,7 @@ std::vector<std::string_view> meant_units(std::string_view written,
       if (lower_case(unit) != lower_case(word)) continue;
       if (std::find(meant.begin(), meant.end(), unit) == meant.end()) meant.push_back(unit);
     }
-    if (!meant.empty() && !word.ends_with("bit/s")) break;  // only bits and bytes are two
+    if (!meant.empty() && !word.ends_with("bit/s")) break;  // only bits and bytes can both be meant
   }
   return meant;
 }

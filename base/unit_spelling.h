@@ -1,4 +1,4 @@
-// Units as people write them who have not read our list.
+// Units in spellings that are not in our list.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace plumbline {
 
-/// Which of `units` somebody may have meant who wrote `written`: "Gbps" is Gbit/s, "TFLOPS" is
-/// TFLOP/s, "msec" is ms. Two where it cannot be told bits from bytes; none where nothing is near.
+/// The units that the writer of `written` may have meant: "Gbps" is Gbit/s, "TFLOPS" is TFLOP/s,
+/// "msec" is ms. Several where bits and bytes cannot be told apart; none where nothing is near.
 std::vector<std::string_view> meant_units(std::string_view written,
                                           std::span<const std::string_view> units);
 

@@ -21,8 +21,7 @@ Duration transfer_time(Bytes bytes, BytesPerSecond rate) {
 }
 
 Duration round_up(double nanoseconds) {
-  // Doubles carry some 16 digits, so a value computed in a few steps is off by at most some parts
-  // in 10^15.
+  // Doubles have about 16 digits. A value computed in a few steps is wrong by a few parts in 10^15.
   const double hair = 1e-12 * std::max(1.0, nanoseconds);
   return Duration(static_cast<std::int64_t>(std::ceil(nanoseconds - hair)));
 }

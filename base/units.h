@@ -10,11 +10,11 @@
 
 namespace plumbline {
 
-/// A length of time, in whole nanoseconds. Sums do not depend on order, and closed forms hold with
-/// `==`.
+/// A length of time in whole nanoseconds. So sums do not depend on order, and closed forms hold
+/// with `==`.
 using Duration = std::chrono::duration<std::int64_t, std::nano>;
 
-/// The clock of the simulation: it has no `now()`, because simulated time is only ever computed.
+/// The clock of the simulation. It has no `now()`, because simulated time is only ever computed.
 struct SimClock {
   using duration = Duration;
   using rep = duration::rep;
@@ -65,7 +65,7 @@ struct FlopsPerSecond {
   friend constexpr auto operator<=>(FlopsPerSecond, FlopsPerSecond) = default;
 };
 
-/// A number that names one thing of one kind; ids of different kinds do not convert into each
+/// A number that names one thing of one kind. Ids of different kinds do not convert into each
 /// other.
 template <class Tag>
 struct Id {
@@ -79,19 +79,19 @@ using StageId = Id<struct StageTag>;
 using DeviceId = Id<struct DeviceTag>;
 using MicroBatchId = Id<struct MicroBatchTag>;
 
-/// The largest single quantity that an input may give: 10^15 ns (11.5 days) and 10^15 B (1 PB).
-/// Sums over a model stay far from the end of 64 bits; lowering checks the sum over a run.
+/// The largest single quantity in an input: 10^15 ns (11.5 days) or 10^15 B (1 PB). Sums over a
+/// model stay far below the end of 64 bits; lowering checks the sum over a run.
 inline constexpr std::int64_t kLargestQuantity = 1'000'000'000'000'000;
 
 /// The most FLOPs of a layer, and the fastest device: 10^18 FLOP and 10^18 FLOP/s.
 inline constexpr std::int64_t kMaxFlops = 1'000'000'000'000'000'000;
 
-/// How long `bytes` take at `rate`, rounded up to a whole nanosecond: a transfer never ends early.
+/// The time of `bytes` at `rate`, rounded up to a whole nanosecond, so that no transfer ends early.
 /// Requires: bytes >= 0, rate > 0.
 Duration transfer_time(Bytes bytes, BytesPerSecond rate);
 
-/// The nanoseconds of a computed, real-valued duration, rounded up; a hair above a whole number
-/// (what rounding in the last bits leaves behind) counts as that number.
+/// The nanoseconds of a computed real duration, rounded up. A value slightly above a whole number,
+/// from rounding in the last bits, counts as that number.
 Duration round_up(double nanoseconds);
 
 /// The same duration in seconds, for reports.

@@ -1,10 +1,10 @@
-// PLUMBLINE_VECTORIZED: a function of which the program holds a version for each level of x86-64.
+// PLUMBLINE_VECTORIZED: compiles a function once for each level of x86-64.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
 
 // The version is chosen when the program starts (ifunc). Clang 14 and other C libraries do not know
-// the levels, and the thread sanitizer is not up yet when ifuncs are resolved: there the loops are
+// the levels, and the thread sanitizer is not ready when ifuncs are resolved. There the loops are
 // plain.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && \
     !defined(__SANITIZE_THREAD__)

@@ -1,4 +1,4 @@
-// The one file that knows the YAML library: its events become our own tree.
+// The only file that uses the YAML library. Its events become our own tree.
 //
 // SPDX-License-Identifier: MIT
 #include "base/yaml.h"
@@ -28,7 +28,7 @@ std::size_t count_nodes(const YamlNode& node) {
   return count;
 }
 
-/// Builds the tree from the parser's events. Throws a Diagnostic where the document is refused.
+/// Builds the tree from the parser's events. Throws a Diagnostic where it refuses the document.
 class YamlTreeBuilder : public YAML::EventHandler {
  public:
   explicit YamlTreeBuilder(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
@@ -86,10 +86,11 @@ class YamlTreeBuilder : public YAML::EventHandler {
   struct Frame {
     YamlNode node;
     YAML::anchor_t anchor;
-    std::optional<YamlNode::Entry> key;  ///< Of a map: the key whose value comes next.
+    std::optional<YamlNode::Entry> key;  ///< In a map: the key whose value comes next.
   };
 
-  /// The library ends a quoted scalar at the end of the file, closed or not.
+  /// Reports a quote that is not closed. The library ends a quoted scalar at the end of the file,
+  /// closed or not.
   void report_open_quote(const YAML::Mark& at) const {
     const std::string& text = source_->text;
     auto i = static_cast<std::size_t>(std::max(at.pos, 0));
@@ -100,7 +101,7 @@ class YamlTreeBuilder : public YAML::EventHandler {
         ++i;
       } else if (text[i] == quote) {
         if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) return;
-        ++i;  // '' stands for one quote
+        ++i;  // '' is an escaped quote
       }
     }
     throw input_error(mark_at(at, 1), "the quote opened here is not closed");
@@ -162,15 +163,14 @@ class YamlTreeBuilder : public YAML::EventHandler {
       parent.node.items.push_back(std::move(node));
     } else if (parent.key) {
       if (node.kind == YamlNode::Kind::null)
-        node.mark = parent.key->mark;  // the library gives the next token's
+        node.mark = parent.key->mark;  // the library gives the next token's mark
       parent.key->value = std::move(node);
       parent.node.entries.push_back(std::move(*parent.key));
       parent.key.reset();
     } else if (node.kind == YamlNode::Kind::scalar) {
       parent.key = YamlNode::Entry{std::move(node.text), node.mark, {}};
     } else {
-      // What the library takes for such a key is often an unclosed bracket, which it tells later
-      // and better.
+      // Such a key is often an unclosed bracket. The library reports that later and better.
       if (!wrong_key_)
         wrong_key_ = input_error(node.mark, "a key must be a word, not a list, a map or nothing");
       parent.key = YamlNode::Entry{"", node.mark, {}};
@@ -187,7 +187,8 @@ class YamlTreeBuilder : public YAML::EventHandler {
   bool done_ = false;
 };
 
-/// The first byte that no YAML of ours may hold: the library would stop at some without a word.
+/// The error for the first byte that our YAML may not hold. The library would stop at some of them
+/// silently.
 std::optional<Diagnostic> check_bytes(const std::shared_ptr<const Source>& source) {
   const std::string& text = source->text;
   int line = 1;
@@ -313,7 +314,7 @@ Result<YamlOverride> parse_override(const std::string& argument) {
         is_file ? "one of them alone; plumbline compare puts several side by side"
                 : "write key=value, such as schedule.micro_batches=16")};
   }
-  // The value is parsed on its own and its marks are moved to where it stands in the argument.
+  // The value is parsed separately, and its marks are moved to its place in the argument.
   auto value_source = std::make_shared<Source>(*source);
   value_source->text = argument.substr(equals + 1);
   YamlNode value;

@@ -14,7 +14,7 @@
 namespace plumbline {
 namespace {
 
-/// The mark of an option's value, which is a text of its own.
+/// The mark of an option's value. The value is the whole source text.
 Mark option_mark(const std::string& option, const std::string& value) {
   auto source = std::make_shared<Source>();
   source->name = "<command line>";
@@ -53,7 +53,7 @@ struct BubbleArguments {
   std::string output;
 };
 
-/// The whole numbers from 1 to `max` that these texts are.
+/// Reads these texts as whole numbers from 1 to `max`.
 std::vector<std::int64_t> counts(const std::string& option, const std::vector<std::string>& texts,
                                  std::int64_t max, Diagnostics& problems) {
   std::vector<std::int64_t> values;

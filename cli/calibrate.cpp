@@ -43,7 +43,7 @@ struct Arguments {
   CalibrationOptions options;
 };
 
-/// What is wrong with the command line, whatever the network is.
+/// The error of the command line that does not depend on the network, if there is one.
 std::optional<Diagnostic> refuse(const Arguments& arguments) {
   if (arguments.check && arguments.backend != "cuda") {
     return input_error({},
@@ -75,7 +75,7 @@ std::optional<Diagnostic> refuse(const Arguments& arguments) {
   return std::nullopt;
 }
 
-/// What is kept in the file, told on stderr. Errors: it cannot be read, or is of another
+/// The content of the file, with a note on stderr. Errors: it cannot be read, or belongs to another
 /// calibration.
 Result<KeptCalibration> resumed(CalibrationFile& file, const CalibrationHead& head) {
   auto kept = file.resume();
@@ -101,7 +101,7 @@ Result<KeptCalibration> resumed(CalibrationFile& file, const CalibrationHead& he
   return **std::move(kept);
 }
 
-/// What the profile says of this command.
+/// Adds the provenance that this command knows to the profile.
 void add_provenance(const Arguments& arguments, int resumed, Profile& profile) {
   profile.provenance["tool"] = fmt::format("plumbline {}", kVersion);
   profile.provenance["commit"] = commit();
@@ -124,7 +124,7 @@ int tell_interrupted(const CalibrationFile& file, std::size_t passes) {
   return ExitCode::interrupted;
 }
 
-/// Of the first factors: what the fewest change, with its sign.
+/// The largest relative change by the first factors (the fewest), with its sign.
 double largest_change(const KindFactors& of_kinds) {
   double max = 0;
   for (const auto& [kind, factors] : of_kinds) {
@@ -133,7 +133,7 @@ double largest_change(const KindFactors& of_kinds) {
   return max;
 }
 
-/// A line on what neighbours at rest change; "" where that was not measured.
+/// A line on the change by neighbours at rest; "" where that was not measured.
 std::string neighbours_line(const Calibration& calibration) {
   if (calibration.slowdown.empty()) return "";
   return fmt::format(
@@ -142,7 +142,7 @@ std::string neighbours_line(const Calibration& calibration) {
       percent(largest_change(calibration.slowdown)), percent(calibration.min_slowdown()));
 }
 
-/// A line on what fewer micro-batches in flight change; "" where that was not measured.
+/// A line on the change by fewer micro-batches in flight; "" where that was not measured.
 std::string in_flight_line(const Calibration& calibration) {
   if (calibration.in_flight.empty()) return "";
   return fmt::format(
@@ -170,14 +170,14 @@ std::string link_lines(const Profile& profile) {
   return lines;
 }
 
-/// A line on what it takes to time a pass; "" where that is not known.
+/// A line on the cost of timing a pass; "" where that is unknown.
 std::string stamps_line(const Calibration& calibration) {
   if (!calibration.stamps) return "";
   return fmt::format("  stamps    {} at most: what timing adds to a pass, taken off again\n",
                      to_text(*calibration.stamps));
 }
 
-/// What updates take longer for, where that was measured.
+/// The rates of adding up gradients and of stashing weights, where they were measured.
 std::string update_text(const Overheads& overheads) {
   std::string text;
   if (overheads.add_up)
@@ -207,7 +207,7 @@ int report(const std::string& output, const Calibration& calibration, std::strin
       "");
 }
 
-/// `--check`: prints the devices, the libraries and what was proven; what is wrong on stderr.
+/// `--check`: prints the devices, the libraries and what was proven. Errors go to stderr.
 int check(std::uint32_t devices) {
   const auto proof = check_cuda_here(devices);
   if (!proof) return fail(proof.problems());
@@ -219,7 +219,7 @@ int check(std::uint32_t devices) {
 }
 
 int calibrate(Arguments arguments) {
-  // Everything that can be wrong is told before anything is measured.
+  // All errors of the input are reported before anything is measured.
   CalibrationOptions& options = arguments.options;
   if (!arguments.min_is_given)
     options.min_seconds = std::min(options.min_seconds, options.max_seconds);
@@ -257,7 +257,7 @@ int calibrate(Arguments arguments) {
   if (!run) return fail(run.problems());
   if (!run->calibration) return tell_interrupted(file, run->passes);
   Calibration& calibration = *run->calibration;
-  // Write; the kept passes go when the profile is there.
+  // Write the profile; then remove the kept passes.
   for (const std::string& sentence : calibration.left_out)
     std::fputs(fmt::format("note: {}\n", sentence).c_str(), stderr);
   add_provenance(arguments, run->resumed, calibration.model.profile);

@@ -19,8 +19,8 @@
 namespace plumbline {
 namespace {
 
-/// What the file says that it is: "network", "profile"; "" for a scenario, or where it cannot be
-/// read, which its own reader tells.
+/// The kind that the file states: "network", "profile". "" for a scenario, or for a file that
+/// cannot be read; its own reader reports that.
 std::string kind_of(const std::string& path) {
   const auto root = read_yaml(path);
   if (!root || root->kind != YamlNode::Kind::map) return "";

@@ -35,7 +35,7 @@ void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments) {
 
 namespace {
 
-/// The first of the locale's variables that is set decides, as setlocale does it.
+/// The first of the locale's variables that is set decides, as in setlocale.
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);

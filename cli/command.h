@@ -1,4 +1,4 @@
-// What the subcommands share: exit codes, output, the way a command is added.
+// Common parts of the subcommands: exit codes, output, the functions that add a command.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -20,10 +20,10 @@ class App;
 
 namespace plumbline {
 
-/// The version that `--version` and the JSON tell.
+/// The version that `--version` and the JSON print.
 inline constexpr const char* kVersion = PLUMBLINE_VERSION;
 
-/// What a subcommand that reads a scenario was asked.
+/// The arguments of a subcommand that reads a scenario.
 struct ScenarioArguments {
   std::string scenario;
   std::vector<std::string> overrides;
@@ -33,7 +33,7 @@ struct ScenarioArguments {
 /// Adds SCENARIO, key=value and -o to a subcommand.
 void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
 
-/// What `simulate` and `run` were asked to tell.
+/// The report options of `simulate` and `run`.
 struct ReportArguments : ScenarioArguments {
   bool json = false;
   std::string trace;
@@ -45,41 +45,41 @@ struct ReportArguments : ScenarioArguments {
 /// Adds --report to a subcommand.
 void add_html_option(CLI::App& command, std::string& path);
 
-/// `text` as a shell reads it as one word: quoted where that is needed.
+/// `text` as one word of a shell: quoted where necessary.
 std::string shell_word(const std::string& text);
 
-/// What a shell would be told to do the same again: the subcommand and all that the user gave it,
-/// quoted where a shell needs it. Requires: the command line has been read.
+/// The shell command that does the same again: the subcommand and all its arguments, quoted where
+/// necessary. Requires: the command line has been read.
 std::string command_line(const CLI::App& command);
 
-/// Adds what add_scenario_arguments adds, and --json, --width, --no-timeline, --trace and --report;
-/// `what` is what the trace shows.
+/// Adds the arguments of add_scenario_arguments, and --json, --width, --no-timeline, --trace and
+/// --report. `what` describes what the trace shows.
 void add_report_arguments(CLI::App& command, ReportArguments& arguments, const std::string& what);
 
-/// Writes the trace and the HTML page where they were asked for, then JSON or the table with its
-/// timeline; says which device has too little memory. Returns the exit code.
+/// Writes the trace and the HTML page where they were requested, then JSON or the table with its
+/// timeline. Prints which device has too little memory. Returns the exit code.
 int write_report(const ReportArguments& arguments, const Outcome& outcome,
                  const std::function<std::string()>& page, const std::function<std::string()>& json,
                  const std::function<std::string(const std::optional<TimelineStyle>&)>& table);
 
-/// How a timeline is drawn for stdout, or for a file where `output` names one: as wide as asked
-/// for, else as the terminal, else 80; Unicode where the locale is UTF-8; colours on a terminal
-/// unless NO_COLOR is set.
+/// The style of a timeline for stdout, or for the file `output`. Its width is `width`, else the
+/// terminal's, else 80. Unicode where the locale is UTF-8; colours on a terminal unless NO_COLOR is
+/// set.
 TimelineStyle timeline_style(const std::string& output, std::size_t width);
 
-/// The scenario that was asked for, with its plan settled.
+/// The scenario of the arguments, with its plan resolved.
 Result<Scenario> load_scenario(const ScenarioArguments& arguments);
 
 /// Prints diagnostics to stderr; returns the exit code of the gravest: a wrong input, then a file,
-/// then a device that is not there, then infeasible.
+/// then a missing device, then infeasible.
 int fail(const Diagnostics& problems);
 
-/// Says on stderr which device has too little memory, if one has; returns ExitCode::infeasible
-/// then, else ExitCode::done.
+/// Prints on stderr which device has too little memory, and returns ExitCode::infeasible; if there
+/// is none, returns ExitCode::done.
 int report_fit(const Outcome& prediction);
 
-/// Each adds its subcommand to `app`; when the user calls it, its exit code is put into
-/// `exit_code`.
+/// Each function adds its subcommand to `app`. When the user calls the subcommand, its exit code is
+/// stored in `exit_code`.
 void add_bubble(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app, int& exit_code);

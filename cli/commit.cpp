@@ -1,4 +1,4 @@
-// What CMake says of the commit.
+// The commit as CMake sets it.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/commit.h"

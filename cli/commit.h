@@ -7,8 +7,8 @@
 
 namespace plumbline {
 
-/// A short hash, with " with changes" behind it where the working tree differed from it when it was
-/// configured; "unknown" where the sources came without git.
+/// A short hash, followed by " with changes" if the working tree differed from that commit when the
+/// build was configured. "unknown" if the sources came without git.
 std::string_view commit();
 
 }  // namespace plumbline

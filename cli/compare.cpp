@@ -1,4 +1,4 @@
-// `plumbline compare`: runs side by side, and a sentence that says why one is faster.
+// `plumbline compare`: runs side by side, and a sentence on why one is faster.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "sim/report/compare_html.h"
+#include "sim/report/compare_report.h"
 #include "sim/scenario/axes.h"
 #include "sim/whatif/compared_runs.h"
 
@@ -24,7 +25,7 @@ struct CompareArguments {
   std::string command_line;
 };
 
-/// The command that simulates a run again, or its file.
+/// The command that simulates this run, or its file.
 std::string source_of(const RunOrigin& origin) {
   if (is_result(origin.path)) return origin.path;
   std::string line = "plumbline simulate " + shell_word(origin.path);

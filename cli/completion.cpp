@@ -1,4 +1,5 @@
-// `plumbline completion`: the script that completes its commands, from its own tables.
+// `plumbline completion`: the script that completes its commands, made from the program's own
+// tables.
 //
 // SPDX-License-Identifier: MIT
 #include <CLI/App.hpp>
@@ -14,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-/// The words between the braces of "TEXT:{a,b}", which CLI::IsMember makes of its set.
+/// The words between the braces of "TEXT:{a,b}", the type name that CLI::IsMember makes.
 std::vector<std::string> offered(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find(":{");

@@ -1,4 +1,4 @@
-// One set of tables for both shells, and for each the function that looks into them.
+// One set of tables for both shells, and one function per shell that reads them.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/completion_script.h"
@@ -61,7 +61,7 @@ _plumbline_keys='{}'
                      level_cases, option_cases, key_cases, fmt::join(paths, " "));
 }
 
-/// Bash parts words at '=' where COMP_WORDBREAKS has it, and then replaces only what follows it.
+/// Bash splits words at '=' if COMP_WORDBREAKS has it, and then replaces only the part after it.
 constexpr std::string_view kBash = R"bash(
 # Puts those of the words $1 that begin with $2 into COMPREPLY, each behind $3.
 _plumbline_offer() {

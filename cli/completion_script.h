@@ -10,7 +10,7 @@
 
 namespace plumbline {
 
-/// What may follow a word.
+/// The words that may follow a word.
 struct CompletionValue {
   std::vector<std::string> words;  ///< Empty = a file, where it is no number.
   bool is_flag = false;            ///< Nothing follows.
@@ -22,16 +22,16 @@ struct CompletionOption {
   CompletionValue value;
 };
 
-/// What may stand behind the words of `path`: "", "list", "import huggingface".
+/// The words that may follow the command `path`: "", "list", "import huggingface".
 struct CompletionLevel {
   std::string path;
   std::vector<std::string> commands;
   std::vector<CompletionOption> options;
-  std::vector<std::string> words;  ///< Of its first argument; empty = a file.
-  bool takes_keys = false;         ///< key=value of a scenario behind a file.
+  std::vector<std::string> words;  ///< Values of its first argument; empty = a file.
+  bool takes_keys = false;         ///< Whether key=value of a scenario may follow a file.
 };
 
-/// A script for bash or zsh that is sourced; `keys` are what the scenarios have.
+/// A script for bash or zsh that is sourced; `keys` are the keys of scenarios.
 std::string bash_completion(const std::vector<CompletionLevel>& levels,
                             const std::vector<KeyPath>& keys);
 std::string zsh_completion(const std::vector<CompletionLevel>& levels,

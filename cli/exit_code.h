@@ -1,4 +1,4 @@
-// The exit codes of the contract, and which of them a verdict is.
+// The exit codes of the contract, and the exit code of a verdict.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -19,8 +19,8 @@ struct ExitCode {
   static constexpr int interrupted = 130;
 };
 
-/// What `validate` ends with: a failed check where a prediction is off, another code where nothing
-/// can be said of it.
+/// The exit code of `validate`: a failed check if a prediction is off, another code if the result
+/// is inconclusive.
 constexpr int exit_code_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::off:

@@ -1,4 +1,4 @@
-// `plumbline explain`: why a run takes as long as it takes, and what to speed up first.
+// `plumbline explain`: why a run takes its time, and what to speed up first.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>

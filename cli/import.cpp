@@ -1,4 +1,4 @@
-// `plumbline import`: models that people have, as native profiles.
+// `plumbline import`: existing models as native profiles.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/import.h"
@@ -25,7 +25,7 @@
 namespace plumbline {
 namespace {
 
-/// What every format is asked.
+/// The options of every format.
 struct ImportArguments {
   std::string file;
   std::string output;
@@ -56,7 +56,7 @@ CLI::App& add_format(CLI::App& command, const std::string& format, const std::st
   return added;
 }
 
-/// "FILE: 4 layers" and what they add up to.
+/// "FILE: 4 layers" and their totals.
 std::string summary(const Model& model, const std::string& output) {
   double forward = 0;
   double backward = 0;
@@ -78,8 +78,7 @@ std::string summary(const Model& model, const std::string& output) {
       to_text(Bytes{whole(parameters)}));
 }
 
-/// Names the model and where it comes from, and writes it; notes go to stderr. Returns the exit
-/// code.
+/// Sets the model's name and origin, and writes it; notes go to stderr. Returns the exit code.
 int write_profile(Model model, const ImportArguments& arguments, const std::string& format,
                   const std::vector<std::string>& notes) {
   if (!arguments.name.empty()) model.name = arguments.name;
@@ -124,7 +123,8 @@ struct TraceArguments : ImportArguments {
   std::string sizes;
 };
 
-/// The traces one after another as one model; their notes, or their faults.
+/// Reads the traces one after another into one model, with their notes. Errors: those of the
+/// traces.
 Result<TraceModel> read_traces(const std::vector<std::string>& files, const TraceOptions& options) {
   std::vector<TraceModel> traces;
   Diagnostics problems;

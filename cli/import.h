@@ -9,8 +9,8 @@ class App;
 
 namespace plumbline {
 
-/// Each adds its subcommand to `import`; when the user calls it, its exit code is put into
-/// `exit_code`.
+/// Each function adds its subcommand to `import`. When the user calls the subcommand, its exit code
+/// is stored in `exit_code`.
 void add_import_huggingface(CLI::App& import, int& exit_code);
 
 }  // namespace plumbline

@@ -30,7 +30,8 @@ struct HuggingFaceArguments {
   TransformerOptions options;
 };
 
-/// What the written profile is called: as asked for, else as the file, which is mostly config.json.
+/// The name of the written profile: the requested one, else the file's. If the file is config.json,
+/// as it mostly is, the model's family.
 std::string model_name(const HuggingFaceArguments& arguments, const TransformerShape& shape) {
   if (!arguments.name.empty()) return arguments.name;
   const std::string stem = printable(std::filesystem::path(arguments.config).stem().string());
@@ -60,7 +61,7 @@ std::string total_table(const TransformerTotals& totals, double tokens) {
   return table.print();
 }
 
-/// One row a kind of layer, all of a kind added up, in the order of the model.
+/// One row for each kind of layer, summed over its layers, in the order of the model.
 std::string kind_table(const Model& model) {
   struct Row {
     std::string kind;
@@ -94,7 +95,7 @@ std::string kind_table(const Model& model) {
   return table.print();
 }
 
-/// Behind the tokens of a micro-batch: what groups of devices share.
+/// The text after the tokens of a micro-batch: what groups of devices share.
 std::string group_text(const TransformerOptions& options) {
   std::vector<std::string> shares;
   const std::string tokens = options.sequence_parallel ? ", sequence-parallel" : "";
@@ -143,76 +144,86 @@ int import_huggingface(HuggingFaceArguments& arguments) {
   return write_output(summary(arguments, *profile, *shape), "");
 }
 
-}  // namespace
-
-void add_import_huggingface(CLI::App& import, int& exit_code) {
-  auto arguments = std::make_shared<HuggingFaceArguments>();
-  CLI::App* command = import.add_subcommand(
-      "huggingface", "the layers of a transformer from its config.json, with estimated costs");
-  command->add_option("config", arguments->config, "config.json of a Hugging Face model")
+/// Adds options: the file to read, the file to write, and the model's name.
+void add_files(CLI::App& command, HuggingFaceArguments& arguments) {
+  command.add_option("config", arguments.config, "config.json of a Hugging Face model")
       ->required()
       ->type_name("FILE");
-  command->add_option("-o,--output", arguments->output, "write the profile to this file")
+  command.add_option("-o,--output", arguments.output, "write the profile to this file")
       ->type_name("FILE");
-  command->add_option("--name", arguments->name, "what the model is called; absent = as its file")
+  command.add_option("--name", arguments.name, "what the model is called; absent = as its file")
       ->type_name("NAME");
-  TransformerOptions& options = arguments->options;
+}
+
+/// Adds options: the micro-batch of one device, and the format of its numbers.
+void add_micro_batch(CLI::App& command, HuggingFaceArguments& arguments) {
   constexpr std::int64_t max = 100'000'000;
-  command->add_option("--sequence", options.sequence, "tokens of a sample")
+  command.add_option("--sequence", arguments.options.sequence, "tokens of a sample")
       ->required()
       ->check(between(1, max))
       ->type_name("N");
-  command->add_option("--batch", options.batch, "samples of a micro-batch")
+  command.add_option("--batch", arguments.options.batch, "samples of a micro-batch")
       ->check(between(1, max))
       ->capture_default_str()
       ->type_name("N");
-  command->add_option("--dtype", arguments->dtype, "what numbers are kept and multiplied in")
+  command.add_option("--dtype", arguments.dtype, "what numbers are kept and multiplied in")
       ->check(one_of({kNumberFormats.begin(), kNumberFormats.end()}))
       ->capture_default_str();
+}
+
+/// Adds options: the devices that share layers, experts or tokens.
+void add_groups(CLI::App& command, HuggingFaceArguments& arguments) {
   command
-      ->add_option("--tensor-parallel", options.tensor_parallel,
-                   "devices that share each layer, as Megatron-LM does")
+      .add_option("--tensor-parallel", arguments.options.tensor_parallel,
+                  "devices that share each layer, as Megatron-LM does")
       ->check(between(1, 1024))
       ->capture_default_str()
       ->type_name("N");
-  command->add_flag("--sequence-parallel", options.sequence_parallel,
-                    "these devices also share what stands between the products, by tokens");
+  command.add_flag("--sequence-parallel", arguments.options.sequence_parallel,
+                   "these devices also share what stands between the products, by tokens");
   command
-      ->add_option("--expert-parallel", options.expert_parallel,
-                   "devices that share the experts of each layer, each with tokens of its own")
+      .add_option("--expert-parallel", arguments.options.expert_parallel,
+                  "devices that share the experts of each layer, each with tokens of its own")
       ->check(between(1, 65536))
       ->capture_default_str()
       ->type_name("N");
   command
-      ->add_option("--dispatch", arguments->dispatch,
-                   "how tokens go to experts: a copy for each, or one to each server that has some")
+      .add_option("--dispatch", arguments.dispatch,
+                  "how tokens go to experts: a copy for each, or one to each server that has some")
       ->check(one_of({kDispatches.begin(), kDispatches.end()}))
       ->capture_default_str();
   command
-      ->add_option("--context-parallel", options.context_parallel,
-                   "devices that share the tokens of each sample, and gather keys and values")
+      .add_option("--context-parallel", arguments.options.context_parallel,
+                  "devices that share the tokens of each sample, and gather keys and values")
       ->check(between(1, 65536))
       ->capture_default_str()
       ->type_name("N");
   command
-      ->add_option("--devices-per-server", options.devices_per_server,
-                   "of a group, those that share a server; the rest goes over the network")
+      .add_option("--devices-per-server", arguments.options.devices_per_server,
+                  "of a group, those that share a server; the rest goes over the network")
       ->check(between(1, 65536))
       ->type_name("N");
-  command->add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
-                    "whether attention's scores are kept for the backward; default: they are not");
-  command->add_flag(
+}
+
+/// Adds options: how layers are computed, and which layers there are.
+void add_implementation(CLI::App& command, TransformerOptions& options) {
+  command.add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
+                   "whether attention's scores are kept for the backward; default: they are not");
+  command.add_flag(
       "--fused-swiglu", options.fused_swiglu,
       "the activation of a gated MLP and its product, of an expert with its share, are "
       "one kernel: it and the expert's output are not kept");
-  command->add_flag("--fp8-linear", options.fp8_linear,
-                    "linear layers but the head and routers multiply in fp8, the rest in --dtype");
-  command->add_flag("--fp8-dispatch", options.fp8_dispatch,
-                    "tokens on their way to experts, and gradients on theirs, are in fp8");
-  command->add_flag("--mtp", options.mtp,
-                    "the modules that predict further tokens are trained, too");
-  command->add_flag("--split-blocks", options.split_blocks,
-                    "attention and MLP as layers of their own");
+  command.add_flag("--fp8-linear", options.fp8_linear,
+                   "linear layers but the head and routers multiply in fp8, the rest in --dtype");
+  command.add_flag("--fp8-dispatch", options.fp8_dispatch,
+                   "tokens on their way to experts, and gradients on theirs, are in fp8");
+  command.add_flag("--mtp", options.mtp,
+                   "the modules that predict further tokens are trained, too");
+  command.add_flag("--split-blocks", options.split_blocks,
+                   "attention and MLP as layers of their own");
+}
+
+void add_dropout(CLI::App& command, TransformerOptions& options) {
   for (const auto& [name, rate, text] :
        {std::tuple{"--dropout", &options.dropout,
                    "share of numbers that is dropped, of attention's probabilities and of hidden "
@@ -221,8 +232,21 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
                    "the same of attention's probabilities alone"},
         std::tuple{"--hidden-dropout", &options.hidden_dropout,
                    "the same of residuals and the embedding alone"}}) {
-    command->add_option(name, *rate, text)->check(between_reals(0.0, 1.0))->type_name("SHARE");
+    command.add_option(name, *rate, text)->check(between_reals(0.0, 1.0))->type_name("SHARE");
   }
+}
+
+}  // namespace
+
+void add_import_huggingface(CLI::App& import, int& exit_code) {
+  auto arguments = std::make_shared<HuggingFaceArguments>();
+  CLI::App* command = import.add_subcommand(
+      "huggingface", "the layers of a transformer from its config.json, with estimated costs");
+  add_files(*command, *arguments);
+  add_micro_batch(*command, *arguments);
+  add_groups(*command, *arguments);
+  add_implementation(*command, arguments->options);
+  add_dropout(*command, arguments->options);
   command->callback([arguments, command, &exit_code] {
     arguments->options.dtype_given = command->count("--dtype") > 0;
     exit_code = import_huggingface(*arguments);

@@ -1,4 +1,4 @@
-// Ctrl-C, for commands that have something to keep before they end.
+// Ctrl-C, for commands that must save something before they end.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,9 +8,9 @@
 
 namespace plumbline {
 
-/// While one exists, the first SIGINT or SIGTERM is only noted; the second ends the process as it
-/// always did. Signals that were ignored stay so. One at a time; what was noted stays readable
-/// until the next one is made.
+/// While a guard exists, the first SIGINT or SIGTERM is only recorded; the second ends the process
+/// as usual. Ignored signals stay ignored. Only one guard may exist at a time. The record stays
+/// readable until the next guard is made.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -18,9 +18,9 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  /// Whether such a signal has come.
+  /// Whether such a signal has arrived.
   static bool interrupted() { return flag(); }
-  /// The same, for work that looks at it now and then; setting it stops such work as a signal does.
+  /// The same, for work that polls it. Setting it stops such work as a signal does.
   static std::atomic<bool>& flag();
 
  private:

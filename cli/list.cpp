@@ -1,4 +1,4 @@
-// `plumbline list`: what there is to choose from.
+// `plumbline list`: the available choices.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>

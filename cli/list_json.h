@@ -1,4 +1,4 @@
-// What `plumbline list` says, as JSON.
+// The output of `plumbline list` as JSON.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace plumbline {
 
-/// Why the backend cannot run here, if so: "this build has no ...", "there is no CUDA driver on
-/// this machine ...".
+/// The reason why the backend cannot run here, if there is one: "this build has no ...", "there is
+/// no CUDA driver on this machine ...".
 std::optional<std::string> why_unavailable(const BackendName& backend);
 
 /// All schedules, backends or presets, in the order in which they are listed.

@@ -22,12 +22,12 @@
 
 namespace {
 
-/// A command that is not begun.
+/// Thrown for a command that must not start.
 struct Refused {
   plumbline::Diagnostic why;
 };
 
-/// Looks at what a command was told, before it begins, here and in its subcommands.
+/// Checks the arguments of a command before it starts, also in its subcommands.
 void look_before(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     command->parse_complete_callback([command] {
@@ -44,7 +44,7 @@ bool holds(const std::vector<std::string>& words, std::initializer_list<const ch
   });
 }
 
-/// The words before the first option, which name subcommands at first.
+/// The words before the first option. The first of them name subcommands.
 std::vector<std::string> leading(const std::vector<std::string>& words) {
   const auto option = std::find_if(words.begin(), words.end(),
                                    [](const std::string& word) { return word.starts_with('-'); });
@@ -78,7 +78,7 @@ int run(int argc, char** argv) {
   plumbline::add_completion(app, exit_code);
   plumbline::add_help(app, exit_code);
 
-  // What asks for words, wherever that stands.
+  // Requests for text (help, version), anywhere on the command line.
   std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) return plumbline::write_output(plumbline::overview(app), "");
   if (holds(words, {"--version"})) words = {"version"};
@@ -87,7 +87,7 @@ int run(int argc, char** argv) {
     words.insert(words.begin(), "help");
   }
 
-  // What asks for work.
+  // Requests for work.
   const auto named = plumbline::named_command(app, leading(words));
   if (!named) return plumbline::fail(named.problems());
   look_before(app);
@@ -101,7 +101,7 @@ int run(int argc, char** argv) {
   return exit_code;
 }
 
-/// Tells a mistake of our own. Returns the exit code.
+/// Prints a bug. Returns the exit code.
 int tell(const plumbline::Bug& bug) {
   std::fprintf(stderr, "%s\n", bug.what());
   return plumbline::ExitCode::bug;
@@ -109,7 +109,7 @@ int tell(const plumbline::Bug& bug) {
 
 std::terminate_handler usual_end = nullptr;
 
-/// A bug that cannot be caught, as in a destructor, is told as any other.
+/// Prints a bug that cannot be caught, as in a destructor, like any other.
 [[noreturn]] void tell_and_end() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
@@ -117,7 +117,7 @@ std::terminate_handler usual_end = nullptr;
     const int code = tell(bug);
     std::fflush(nullptr);
     std::_Exit(code);
-  } catch (...) {  // told by the usual end
+  } catch (...) {  // the usual end prints it
   }
   usual_end();
   std::abort();

@@ -1,4 +1,4 @@
-// CLI11's checks, whose texts are taken from here.
+// CLI11's checks with our own texts.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/option_checks.h"
@@ -13,10 +13,10 @@
 namespace plumbline {
 namespace {
 
-/// Stands between the parts of a RefusedValue, and in none of them: it is not printable.
+/// The separator of the parts of a RefusedValue. No part contains it, as it is not printable.
 constexpr char kBetween = '\x1f';
 
-/// `check` as it describes itself in the help and for completion, with what is said here.
+/// `check` with its own description (for help and completion) and our message.
 template <class Refuse>
 CLI::Validator told_as(const CLI::Validator& check, Refuse&& refuse) {
   CLI::Validator told = check;

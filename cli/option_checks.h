@@ -1,4 +1,4 @@
-// What values an option takes, and what is said of another one.
+// Checks of option values, and their error messages.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,15 +12,15 @@
 
 namespace plumbline {
 
-/// What a check says of a value: the value, the rule that it breaks ("is no whole number between 1
-/// and 4"), and help or "". The text of CLI11's error carries it from the check to its reader.
+/// A value that a check refused: the value, the rule that it breaks ("is no whole number between 1
+/// and 4"), and help or "". It travels from the check to its reader in the text of CLI11's error.
 struct RefusedValue {
   std::string value;
   std::string rule;
   std::string help;
 
   std::string text() const;
-  /// Of a text that `text` made, behind the name of an option or not.
+  /// Reads a text that text() made, with or without the name of an option before it.
   static RefusedValue of(std::string_view text);
 };
 

@@ -1,4 +1,4 @@
-// Temporary files, links, and what is no file.
+// Temporary files, links, and paths that are no regular files.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/output.h"
@@ -39,15 +39,15 @@ bool write_all(std::FILE* file, const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
 }
 
-/// Where a path leads.
+/// The target of a path.
 struct Target {
-  std::string path;            ///< Behind all links.
-  bool is_file = true;         ///< Or nothing yet: it can be replaced.
-  std::optional<mode_t> mode;  ///< Of a file that is there.
+  std::string path;            ///< The path after all links.
+  bool is_file = true;         ///< A regular file, or nothing yet: it can be replaced.
+  std::optional<mode_t> mode;  ///< The mode of an existing file.
 };
 
-/// What a link leads to, link by link: the last one need not be there. The path itself where the
-/// links run in a circle, which is told when it is opened.
+/// The end of a chain of links; it need not exist. The path itself if the links form a circle;
+/// opening it then reports that.
 fs::path end_of_links(const fs::path& path) {
   constexpr int max = 40;  // as the kernel's
   fs::path end = path;
@@ -60,7 +60,7 @@ fs::path end_of_links(const fs::path& path) {
   return path;
 }
 
-/// With all folders spelled out; as it is where that cannot be had.
+/// The absolute path without links; the path as it is if that is unknown.
 std::string spelled_out(const fs::path& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
@@ -70,7 +70,8 @@ std::string spelled_out(const fs::path& path) {
 }
 
 Target target_of(const std::string& path) {
-  // An open file has a name there that is no place: to replace it would not reach who has it open.
+  // Such a name is an open file, not a place in a folder. Replacing it would not reach the process
+  // that has it open.
   std::error_code ignored;
   const bool is_open_file = path.starts_with("/proc/") || path.starts_with("/dev/fd/") ||
                             fs::read_symlink(path, ignored).string().starts_with("/proc/");
@@ -89,7 +90,7 @@ std::string temporary_name(const std::string& path) {
   return fmt::format("{}.{}.partial", path, getpid());
 }
 
-/// Into what is there, behind what has been written to it.
+/// Appends to an existing path.
 int write_through(const std::string& text, const std::string& path) {
   const int descriptor = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   std::FILE* const file = descriptor < 0 ? nullptr : fdopen(descriptor, "ab");
@@ -101,21 +102,21 @@ int write_through(const std::string& text, const std::string& path) {
   return cannot_write(path, written ? errno : error);
 }
 
-/// As it says in an error: "--report".
+/// An output; `option` is its name in an error: "--report".
 struct Output {
   std::string option;
   std::string path;
 };
 
-/// What nobody names a scenario.
+/// Whether the name's ending is never that of a scenario.
 bool is_other(const std::string& path) {
   const char* const ends[] = {".json", ".csv", ".gz", ".html"};
   return std::any_of(std::begin(ends), std::end(ends),
                      [&](const char* end) { return path.ends_with(end); });
 }
 
-/// The files that this command reads and does not make anew, where these are its arguments: those
-/// that they are, those that scenarios among them name, and those that keys are set to.
+/// The files that this command reads and does not rewrite, with these arguments: the arguments that
+/// are files, the files that scenarios among them name, and the files that keys are set to.
 std::vector<std::string> inputs_of(const CLI::App& command,
                                    const std::vector<std::string>& arguments) {
   const bool makes_plan = command.get_name() == "plan";
@@ -131,7 +132,7 @@ std::vector<std::string> inputs_of(const CLI::App& command,
       inputs.push_back(argument);
       if (is_other(argument)) continue;
       auto tree = read_yaml(argument);
-      if (!tree) continue;  // which is told by who reads it
+      if (!tree) continue;  // its reader reports the error
       for (const std::string& other : arguments) {
         if (const auto change = parse_override(other)) apply_override(*tree, *change);
       }

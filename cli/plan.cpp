@@ -18,7 +18,7 @@
 namespace plumbline {
 namespace {
 
-/// Shows how far long planning is, where stderr is a terminal, and gives up on Ctrl-C.
+/// Shows the progress of long planning if stderr is a terminal, and gives up on Ctrl-C.
 class Watch {
  public:
   Watch() = default;

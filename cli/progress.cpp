@@ -1,4 +1,4 @@
-// A line that is written over and over.
+// A line that is overwritten again and again.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/progress.h"

@@ -1,4 +1,4 @@
-// How far long work is, on stderr.
+// Progress of long work, on stderr.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace plumbline {
 
-/// Tells progress on stderr where that is a terminal; the line is gone when it is destroyed.
+/// A progress line on stderr, if that is a terminal. The destructor clears the line.
 class ProgressLine {
  public:
   ProgressLine();

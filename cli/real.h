@@ -1,4 +1,4 @@
-// What `run` and `validate` share: the options of a real run, and its progress.
+// Common parts of `run` and `validate`: the options of a real run, and its progress.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -21,7 +21,7 @@ class App;
 
 namespace plumbline {
 
-/// How a real run was asked for.
+/// The options of a real run.
 struct RealArguments {
   std::string backend;
   RunOptions run;
@@ -30,13 +30,13 @@ struct RealArguments {
   CudaOptions cuda;
 };
 
-/// Adds --backend, --iterations, --warm-up and those of the synthetic backend.
+/// Adds --backend, --iterations, --warm-up and the options of the synthetic backend.
 void add_real_arguments(CLI::App& command, RealArguments& arguments);
 
 /// Adds --one-gpu, --no-graphs and --nccl.
 void add_cuda_device_arguments(CLI::App& command, CudaDeviceOptions& options);
 
-/// The names of the backends that this build has, with what each is.
+/// A backend of this build: its name and a description.
 struct BackendName {
   std::string_view name;
   std::string_view text;
@@ -46,17 +46,16 @@ inline constexpr BackendName kBackends[] = {
     {"cpu", "a core a device, fp32 kernels of a network's layers by oneDNN"},
     {"cuda", "a GPU a device, or a part of one GPU's SMs"}};
 
-/// Errors: there is no backend of this name.
+/// An error if there is no backend of this name.
 std::optional<Diagnostic> check_backend(const std::string& name);
 
-/// The backend that was asked for, to run this scenario. Errors: those of cpu_backend
-/// and cuda_backend.
-/// Requires: nothing refused.
+/// The requested backend, to run this scenario. Errors: those of cpu_backend and cuda_backend.
+/// Requires: check_backend() accepts the name.
 Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments,
                                               const Scenario& scenario);
 
-/// The devices of cpu or cuda, to time the layers of this network on. Errors: those of
-/// cuda_calibration_devices.
+/// The devices of the cpu or cuda backend on which the layers of this network are timed. Errors:
+/// those of cuda_calibration_devices.
 Result<std::unique_ptr<CalibrationDevices>> open_devices(const std::string& backend,
                                                          const Network& network,
                                                          std::uint32_t devices,

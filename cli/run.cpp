@@ -1,4 +1,4 @@
-// `plumbline run`: execute the schedule for real, and print what was measured.
+// `plumbline run`: execute the schedule for real, and print the measurements.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>

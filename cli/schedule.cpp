@@ -32,8 +32,8 @@ std::vector<std::string> row_names(const TrainingSetup& setup) {
   return names;
 }
 
-/// `# plan.devices: [[0], [1], [0], [1]]`, for who reads a sequence back, where its stages do not
-/// stand on device 0, 1, ... in turn; else "".
+/// `# plan.devices: [[0], [1], [0], [1]]`, for readers of the sequence, if its stages are not on
+/// device 0, 1, ... in turn; else "".
 std::string devices_line(const TrainingSetup& setup) {
   std::string stages;
   bool in_turn = true;
@@ -75,7 +75,9 @@ void add_schedule(CLI::App& app, int& exit_code) {
       text = replay_grid(schedule, row_names(*setup));
     } else if (arguments->format == "dot") {
       const auto graph = lower(*setup);
-      if (!graph) return void(exit_code = fail(at_micro_batches(*scenario, graph.problems())));
+      if (!graph)
+        return void(exit_code =
+                        fail(located(graph.problems(), scenario->schedule.micro_batches_mark)));
       text = op_graph_dot(*graph);
     } else {
       text = arguments->format == "torch-csv" ? torch_csv(schedule)

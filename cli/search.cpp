@@ -1,4 +1,4 @@
-// `plumbline search`: what a scenario leaves open, tried out on all cores.
+// `plumbline search`: tries the open choices of a scenario on all cores.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ int search_all(const SearchArguments& arguments) {
     if (const int code = try_output(path); code != ExitCode::done) return code;
   }
 
-  // Which layouts there are.
+  // Find the layouts.
   const auto search =
       Search::open(arguments.scenario.scenario, arguments.scenario.overrides, arguments.free);
   if (!search) return fail(search.problems());
@@ -50,7 +50,7 @@ int search_all(const SearchArguments& arguments) {
     return ExitCode::interrupted;
   }
 
-  // Tell them.
+  // Print them.
   int code = ExitCode::done;
   if (*shard) {
     if (run->stopped) {
@@ -83,7 +83,7 @@ void add_search(CLI::App& app, int& exit_code) {
   command->callback([arguments, command, &exit_code] {
     arguments->output = arguments->scenario.output;
     arguments->command_line = command_line(*command);
-    // Ten rows of a table; a part is told whole.
+    // Ten rows of a table; a part is printed completely.
     if (arguments->top == 0 && arguments->shard.empty()) arguments->top = 10;
     exit_code = search_all(*arguments);
   });

@@ -1,4 +1,4 @@
-// The report of a search, in the format that was asked for.
+// The report of a search, in the requested format.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/search_output.h"

@@ -1,4 +1,4 @@
-// How what a search found is told: by `search`, and by `merge` of its parts.
+// The report on the results of a search: for `search`, and for `merge` of its parts.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace plumbline {
 
-/// How the layouts of a search are told.
+/// The output options for the layouts of a search.
 struct SearchOptions : SweepOptions {
   std::string output;        ///< "" = stdout.
   std::string command_line;  ///< For the page.
@@ -21,9 +21,9 @@ void add_distinct_option(CLI::App& command, bool& distinct);
 /// Errors: an unknown objective, a wrong condition.
 Result<SearchSelection> read_selection(const SearchOptions& options, const SearchFacts& facts);
 
-/// Tells the best of what was found, with the command that predicts the first, and with who would
-/// be first with other efficiencies, unless it was `stopped`; `search` may be null. Returns the
-/// exit code.
+/// Prints the best layouts, and the command that predicts the first. Unless the search was
+/// `stopped`, it also prints which layout would be first with other efficiencies. `search` may be
+/// null. Returns the exit code.
 int tell_search(SearchPart part, SearchSelection selection, const Search* search, bool stopped,
                 const SearchOptions& options);
 

@@ -23,7 +23,7 @@ int sweep_all(const SweepArguments& arguments) {
   if (!shard) return fail(shard.problems());
   if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
 
-  // Which points there are.
+  // Find the points.
   const auto sweep = Sweep::open(arguments.scenario, arguments.overrides);
   if (!sweep) return fail(sweep.problems());
   auto selection = read_selection(arguments, sweep->header().axes);
@@ -47,7 +47,7 @@ int sweep_all(const SweepArguments& arguments) {
     return ExitCode::interrupted;
   }
 
-  // Tell them.
+  // Print them.
   const SweepReport told = report(std::move(run->result), *std::move(selection));
   int written = write_page(told, arguments, arguments.command_line);
   if (written != ExitCode::done) return written;
@@ -62,7 +62,7 @@ int sweep_all(const SweepArguments& arguments) {
                stderr);
     return ExitCode::interrupted;
   }
-  // Of a shard it shows when all are together.
+  // For a shard, feasibility is only known after the merge.
   return *shard ? ExitCode::done : report_feasibility(told);
 }
 

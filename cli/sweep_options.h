@@ -1,4 +1,4 @@
-// What `sweep`, `merge` and `search` have in common: which rows are told, and in which format.
+// Common options of `sweep`, `merge` and `search`: which rows are printed, and in which format.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,7 +15,7 @@ class App;
 
 namespace plumbline {
 
-/// Which rows are told, as a table or as data.
+/// The selection of rows, and the choice of a table or data.
 struct RowOptions {
   std::string objective = "throughput";
   std::vector<std::string> where;
@@ -23,37 +23,38 @@ struct RowOptions {
   std::size_t top = 0;
   bool json = false;
   bool csv = false;
-  bool distinct = false;  ///< Of a search.
+  bool distinct = false;  ///< For a search only.
 
-  /// Whether rows are to be ordered or left out.
+  /// Whether rows are ordered or left out.
   bool selects() const {
     return objective != "throughput" || !where.empty() || pareto || top > 0 || distinct;
   }
 };
 
-/// How the rows of a sweep are told.
+/// The output options for the rows of a sweep.
 struct SweepOptions : RowOptions {
   bool markdown = false;
   std::string report;  ///< The HTML file; "" = none.
 };
 
 void add_row_options(CLI::App& command, RowOptions& options);
-/// Those, and the others of a sweep.
+/// Adds the row options, and the others of a sweep.
 void add_sweep_options(CLI::App& command, SweepOptions& options);
 
-/// Of a sweep over these axes. Errors: an unknown objective, a wrong condition.
+/// The selection of rows of a sweep over these axes. Errors: an unknown objective, a wrong
+/// condition.
 Result<SweepSelection> read_selection(const RowOptions& options,
                                       const std::vector<SweepAxis>& axes);
 
-/// The report in the format that was asked for.
+/// The report in the requested format.
 std::string to_text(const SweepReport& report, const SweepOptions& options);
 
-/// Writes the HTML page where it was asked for. Returns the exit code.
+/// Writes the HTML page if it was requested. Returns the exit code.
 int write_page(const SweepReport& report, const SweepOptions& options,
                const std::string& command_line);
 
-/// Says on stderr why no row is feasible, if none is; returns ExitCode::infeasible then, else
-/// ExitCode::done.
+/// If no row is feasible, prints the reason on stderr and returns ExitCode::infeasible; else
+/// returns ExitCode::done.
 int report_feasibility(const SweepReport& report);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Each of CLI11's errors in a sentence that names the command, the word and what to type.
+// Each of CLI11's errors as a sentence that names the command, the word and what to type.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/usage.h"
@@ -20,7 +20,7 @@
 namespace plumbline {
 namespace {
 
-/// How each command may be called; without `plumbline`.
+/// An example call of each command, without `plumbline`.
 struct Example {
   std::string_view command;
   std::string_view arguments;
@@ -49,7 +49,7 @@ constexpr Example kExamples[] = {
     {"completion", "bash"},
     {"help", "simulate"}};
 
-/// What is said of an empty word.
+/// The message for an empty word.
 constexpr std::string_view kUnset =
     "a variable of the shell that is not set? give it a value, or leave it out";
 
@@ -85,14 +85,14 @@ Diagnostic no_subcommand(const CLI::App& level, const std::string& word) {
                      std::move(help));
 }
 
-/// The command that was being read: the last that was reached.
+/// The command that was being read: the last one reached.
 const CLI::App& reached(const CLI::App& app) {
   const CLI::App* command = &app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
   return *command;
 }
 
-/// The first command on the way there that was left with words that it does not take.
+/// The first command on the way there with words left that it does not take.
 const CLI::App* with_rest(const CLI::App& app) {
   const CLI::App* command = &app;
   while (command->remaining().empty()) {
@@ -130,7 +130,7 @@ Diagnostic unexpected(const CLI::App& app, const CLI::App& command) {
       std::move(help));
 }
 
-/// "--trace", or "SCENARIO" for what stands without a name.
+/// "--trace", or "SCENARIO" for a positional argument.
 std::string word_for(const CLI::Option& option) {
   if (!option.get_positional()) return option.get_name();
   const std::string type = option.get_type_name();
@@ -138,7 +138,7 @@ std::string word_for(const CLI::Option& option) {
   return type.substr(0, type.find(':'));
 }
 
-/// What is missing, with what it is.
+/// The error for a missing argument, with its description.
 Diagnostic missing(const CLI::App& command) {
   const std::string name = full_name(command);
   for (const CLI::Option* option : command.get_options()) {
@@ -152,7 +152,7 @@ Diagnostic missing(const CLI::App& command) {
       such_as(command));
 }
 
-/// The option that an error tells of by its name; null where it names none.
+/// The option that an error names; null if it names none.
 const CLI::Option* option_in(const CLI::App& command, std::string_view text) {
   const CLI::Option* found = nullptr;
   for (const CLI::Option* option : command.get_options()) {
@@ -168,7 +168,7 @@ const CLI::Option* option_in(const CLI::App& command, std::string_view text) {
   return found;
 }
 
-/// A value that a check refused.
+/// The error for a value that a check refused.
 Diagnostic refused_value(const CLI::App& command, const CLI::Option& option,
                          const RefusedValue& refused) {
   const std::string help = refused.help.empty() ? such_as(command) : refused.help;
@@ -180,7 +180,7 @@ Diagnostic refused_value(const CLI::App& command, const CLI::Option& option,
       help);
 }
 
-/// A value that cannot be read as what the option takes.
+/// The error for a value that is not of the option's type.
 Diagnostic unread_value(const CLI::App& command, const CLI::Option& option) {
   const std::string name = option.get_name();
   const std::string type = option.get_type_name();
@@ -193,7 +193,7 @@ Diagnostic unread_value(const CLI::App& command, const CLI::Option& option) {
                         whole ? "is no whole number, or one out of range" : "is no number", ""});
 }
 
-/// A number of values that the option does not take.
+/// The error for a wrong number of values.
 Diagnostic wrong_count(const CLI::App& command, const CLI::Option& option) {
   const std::string name = option.get_name();
   if (option.get_items_expected_max() == 0) return unread_value(command, option);
@@ -207,7 +207,7 @@ Diagnostic wrong_count(const CLI::App& command, const CLI::Option& option) {
                      fmt::format("write {} {}", name, type.substr(0, type.find(':'))));
 }
 
-/// Two options that do not go together.
+/// The error for two options that do not go together.
 Diagnostic excluded(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     for (const CLI::Option* other : option->get_excludes()) {
@@ -265,7 +265,7 @@ std::optional<Diagnostic> check_empty(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const std::vector<std::string> values = option->results();
     const bool is_output = option->check_name("--output") || option->check_name("--report") ||
-                           option->check_name("--trace");  // empty: stdout, or none
+                           option->check_name("--trace");  // empty = stdout, or none
     if (is_output || option->count() == 0 || option->get_items_expected_max() == 0 ||
         std::find(values.begin(), values.end(), "") == values.end())
       continue;
@@ -298,7 +298,7 @@ void add_help(CLI::App& app, int& exit_code) {
   help->callback([&app, words, &exit_code] {
     const auto command = named_command(app, *words);
     if (!command) return void(exit_code = fail(command.problems()));
-    // Not by help(), which goes on to the subcommand that was read: this one.
+    // Not help(), which would describe the subcommand that was read; this describes the named one.
     const std::string text = (*command)->get_formatter()->make_help(*command, full_name(**command),
                                                                     CLI::AppFormatMode::Normal);
     exit_code = write_output(text, "");

@@ -1,4 +1,4 @@
-// `plumbline validate`: predict and run, and print the one beside the other.
+// `plumbline validate`: predict and run, and print both side by side.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ struct ValidateArguments : ScenarioArguments, RealArguments {
   std::string command_line;
 };
 
-/// Refuses a file that shows one run where there are several.
+/// An error if a file for one run is requested for several runs.
 std::optional<Diagnostic> check_several(const std::string& option, const std::string& file,
                                         std::size_t runs) {
   if (runs <= 1 || file.empty()) return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<Diagnostic> check_several(const std::string& option, const std::st
   return wrong;
 }
 
-/// Why layers are not timed again, if that was asked for.
+/// An error if layers cannot be timed again, but that was requested.
 std::optional<Diagnostic> check_recalibration(const ValidateArguments& arguments) {
   if (!arguments.recalibrates || arguments.backend != "synthetic") return std::nullopt;
   return input_error({}, "--recalibrate with --backend synthetic: it has no layers to time",
@@ -54,7 +54,7 @@ std::string progress_text(const ValidationStep& step, std::uint32_t rounds) {
                      step.max_iterations);
 }
 
-/// Runs all of them as it was asked for, with its progress.
+/// Runs all of them as requested, and shows progress.
 Result<std::vector<ValidationPoint>> validate_with_progress(const ValidateArguments& arguments,
                                                             std::vector<PlannedRun> planned) {
   ProgressLine line;
@@ -81,7 +81,7 @@ Result<std::vector<ValidationPoint>> validate_with_progress(const ValidateArgume
 int validate_all(const ValidateArguments& arguments) {
   if (const auto wrong = check_backend(arguments.backend)) return fail({*wrong});
   if (const auto wrong = check_recalibration(arguments)) return fail({*wrong});
-  // What stands without a '=' is one more scenario.
+  // A word without a '=' is one more scenario.
   std::vector<std::string> paths = {arguments.scenario};
   std::vector<std::string> axes;
   for (const std::string& argument : arguments.overrides)
@@ -96,12 +96,12 @@ int validate_all(const ValidateArguments& arguments) {
   // All are read and predicted before the first one runs.
   auto planned = plan_runs(paths, *combined);
   if (!planned) return fail(planned.problems());
-  const Scenario first = planned->front().scenario;
+  const std::shared_ptr<const Source> source = planned->front().scenario.source;
   const auto validated = validate_with_progress(arguments, *std::move(planned));
   if (!validated) return fail(validated.problems());
   const std::vector<ValidationPoint>& points = *validated;
 
-  // Tell.
+  // Print.
   if (!arguments.trace.empty()) {
     const Validation& v = points.front().validation;
     const int written =
@@ -112,7 +112,7 @@ int validate_all(const ValidateArguments& arguments) {
   if (!arguments.report.empty()) {
     const Validation& v = points.front().validation;
     const std::string page =
-        html_report(*first.source, {{v.predicted, "predicted"}, {v.measured.outcome, "measured"}},
+        html_report(*source, {{v.predicted, "predicted"}, {v.measured.outcome, "measured"}},
                     {arguments.command_line, kVersion, combined->front(), report_figures(v),
                      report_remarks(v)});
     const int written = write_output(page, arguments.report);

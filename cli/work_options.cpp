@@ -1,4 +1,4 @@
-// Threads, parts, and what is watched.
+// Threads, parts, signals and progress.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/work_options.h"

@@ -1,5 +1,5 @@
-// The options that `sweep` and `search` have in common: threads, a part of the work, what an
-// interrupted run kept.
+// The common options of `sweep` and `search`: threads, a part of the work, and resuming an
+// interrupted run.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -18,9 +18,9 @@ class App;
 
 namespace plumbline {
 
-/// How the work was asked for.
+/// The options of the work.
 struct WorkArguments {
-  unsigned threads = 0;  ///< 0 = one a core.
+  unsigned threads = 0;  ///< 0 = one per core.
   std::string shard;     ///< "i/n"; "" = all of the work.
   bool resume = false;
 };
@@ -28,17 +28,17 @@ struct WorkArguments {
 /// Adds --jobs, --shard and --resume.
 void add_work_options(CLI::App& command, WorkArguments& arguments);
 
-/// The part of the work that was asked for; nothing = all. Errors: no such part; options that do
-/// not go together: a part is told whole and as JSON, and only -o FILE keeps what is done. `noun`
+/// The requested part of the work; nothing = all. Errors: no such part; options that do not go
+/// together. A part is printed completely and as JSON, and only -o FILE keeps finished work. `noun`
 /// is the command.
 Result<std::optional<Shard>> read_shard(const WorkArguments& arguments, const SweepOptions& told,
                                         const std::string& output, const std::string& noun);
 
-/// As long as one exists, its options make work stop at a signal and tell how far it is. What is
-/// done is kept in `output`.partial where there is an output.
+/// While one exists, its options make work stop at a signal and report progress. Finished work is
+/// kept in `output`.partial if there is an output.
 class WatchedWork {
  public:
-  /// `noun` is the command, `things` are what it counts: "points".
+  /// `noun` is the command; `things` names what it counts: "points".
   WatchedWork(const WorkArguments& arguments, std::optional<Shard> shard, const std::string& output,
               const std::string& noun, const std::string& things);
 

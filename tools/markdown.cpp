@@ -31,7 +31,7 @@ std::string line(const std::vector<std::string>& cells) {
   return text + '\n';
 }
 
-/// "6 SAME, 2 CLOSE": what there is none of is left out.
+/// "6 SAME, 2 CLOSE"; zeros are left out.
 template <class Enum, std::size_t Count>
 std::string counts(const std::array<std::size_t, Count>& numbers) {
   std::vector<std::string> parts;

@@ -17,20 +17,21 @@ std::string markdown_table(const std::vector<std::vector<std::string>>& rows,
 
 /// "-0.16 %".
 std::string signed_percent(double fraction);
-/// "0.16 %", of a size.
+/// "0.16 %", without a sign.
 std::string unsigned_percent(double fraction);
 /// "35.5 ms".
 std::string time_cell(double time_s);
-/// "gpipe, 4 micro-batches, 2 devices", with the network or the scenario where those tell it apart.
+/// "gpipe, 4 micro-batches, 2 devices", with the network or the scenario where those distinguish
+/// it.
 std::string point_name(const ResultFile& file, const ResultPoint& point);
 
-// Of a summary; "-" where there is nothing to tell.
+// Cells of a summary; "-" where there is no value.
 
 /// "-1.40 % to +0.02 %".
 std::string range_cell(const Spread& spread, bool any);
 /// "-1.40 %: gpipe, 4 micro-batches, 2 devices".
 std::string worst_cell(const Summary& summary);
-/// The same, by the layers' times at the time of the run.
+/// The same, with the layers' times measured beside the run.
 std::string worst_cell(const TimedAgain& again);
 /// "49 exact, 23 ties".
 std::string memory_cell(const Summary& summary);

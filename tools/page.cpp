@@ -18,9 +18,9 @@ using Files = std::vector<const ResultFile*>;
 
 struct GroupText {
   const char* title;
-  const char* row;      ///< In tables.
-  const char* meaning;  ///< What was run, below the title.
-  const char* noun;     ///< What its files are.
+  const char* row;      ///< Its name in tables.
+  const char* meaning;  ///< A sentence below the title on what was run.
+  const char* noun;     ///< The noun for its files.
 };
 
 GroupText text_of(ResultGroup group) {
@@ -112,7 +112,7 @@ std::string fact(const std::map<std::string, std::string>& facts, const std::str
   return found == facts.end() ? "not told" : found->second;
 }
 
-/// The different values under `key` of all results, in the order of the results.
+/// The distinct values under `key` in all results, in the order of the results.
 std::vector<std::string> facts(const std::vector<ResultFile>& results, const std::string& key) {
   std::vector<std::string> values;
   for (const ResultFile& result : results) {
@@ -125,7 +125,7 @@ std::vector<std::string> facts(const std::vector<ResultFile>& results, const std
 
 std::string of(std::size_t part, std::size_t all) { return fmt::format("{} of {}", part, all); }
 
-/// What a reader must know before any number; "" where there is nothing.
+/// A warning before any number; "" if there is none.
 std::string warning(const std::vector<ResultFile>& results) {
   const auto is_short = static_cast<std::size_t>(
       std::count_if(results.begin(), results.end(), [](const auto& one) { return one.is_short; }));
@@ -206,7 +206,7 @@ std::vector<std::string> summary_header(const std::string& first) {
 
 const std::vector<std::size_t> kSummaryLeft = {0, 5, 6, 7};
 
-/// Only runs of one model have an order that means something.
+/// Only runs of one model have a meaningful order.
 bool is_ranked(ResultGroup group) { return group != ResultGroup::examples; }
 
 std::string unmeasured(const Summary& summary) {
@@ -227,8 +227,9 @@ std::string error_table(const Files& files, ResultGroup group) {
   return markdown_table(rows, kSummaryLeft) + unmeasured(all);
 }
 
-/// The causes that these results tell: the profile's share is known where the layers were timed
-/// again, and that of telling where iterations were executed once more for it.
+/// The causes that these results contain. The profile's share is known if the layers were timed
+/// again. The share of recording the trace is known if iterations were executed a second time for
+/// it.
 struct Causes {
   std::size_t first = 1;
   std::size_t end = kCauses.size();
@@ -239,7 +240,7 @@ Causes causes_of(const Files& files) {
   return {summary.again.runs > 0 ? std::size_t{0} : 1, kCauses.size() - (tells ? 0 : 1)};
 }
 
-/// What the error is by the layers' times at the time of the run; "" where they were not taken.
+/// The errors with the layers' times measured beside the run; "" if these were not measured.
 std::string again_table(const Files& files, ResultGroup group) {
   if (summarize(files).again.runs == 0) return "";
   std::vector<std::vector<std::string>> rows = {
@@ -442,7 +443,7 @@ std::string accuracy_table(const std::vector<ResultFile>& results) {
   for (const std::string& more : {warning(results), missing_groups(results)}) {
     if (!more.empty()) text += '\n' + more;
   }
-  std::vector<std::string> places;  // each processor with all that was taken of it
+  std::vector<std::string> places;  // each processor with all that was measured on it
   for (const std::string& processor : facts(results, "processor")) {
     std::vector<std::string> parts;
     for (const ResultFile& result : results) {

@@ -1,4 +1,4 @@
-// Reading and writing results; the one file of the tools that knows the JSON library.
+// Reading and writing results; the only file of the tools that uses the JSON library.
 //
 // SPDX-License-Identifier: MIT
 #include "tools/result_file.h"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kMax = 1'000'000'000;
 
-/// A number of either sign. Adds an error where the key is absent or holds none.
+/// A number of either sign. Adds an error if the key is absent or is no number.
 double signed_number(SectionReader& section, std::string_view key, Diagnostics& problems) {
   const YamlNode* node = section.child(key);
   if (!node) {
@@ -48,7 +48,7 @@ std::int64_t count(SectionReader& section, std::string_view key, std::int64_t mi
   return value ? value->value : min;
 }
 
-/// The enumerator that is called as `key` says; `last` ends them.
+/// The enumerator that `key` names; `last` is the last enumerator.
 template <class Enum>
 Enum named(SectionReader& section, std::string_view key, Enum last) {
   std::vector<std::string> names;
@@ -79,7 +79,7 @@ ErrorShares read_shares(SectionReader& point, Diagnostics& problems) {
   return shares;
 }
 
-/// How many iterations there were: a count, or the list of them.
+/// The number of iterations, from a count or from a list.
 std::int64_t read_iterations(SectionReader& measured) {
   const YamlNode* node = measured.child("iterations");
   if (node && node->kind == YamlNode::Kind::sequence)
@@ -173,7 +173,7 @@ Ranking read_ranking(SectionReader& document) {
   return ranking;
 }
 
-/// What results and `validate --json` have in common.
+/// Reads the common part of results and `validate --json`.
 void read_points(SectionReader& document, ResultFile& result, Diagnostics& problems) {
   count(document, "schema_version", 1);
   result.ranking = read_ranking(document);
@@ -217,7 +217,7 @@ void read_header(SectionReader& document, ResultHeader& header, Diagnostics& pro
 
 using Json = nlohmann::ordered_json;
 
-/// To so many decimals, so that the shortest text of the number has no more.
+/// Rounds to `count` decimals, so that the shortest text of the number has no more.
 double decimals(double value, int count) { return std::stod(fmt::format("{:.{}f}", value, count)); }
 
 Json time(double time_s) { return decimals(time_s, 9); }

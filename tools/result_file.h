@@ -1,4 +1,4 @@
-// What is kept of `plumbline validate --json`: one command's points, and where they were measured.
+// The kept part of `plumbline validate --json`: one command's points, and where they were measured.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace plumbline {
 
-/// What a result belongs to; the page has a section for each, in this order.
+/// The group that a result belongs to. The page has a section for each, in this order.
 enum class ResultGroup : std::uint8_t {
   practicals,
   matrix,
@@ -37,28 +37,29 @@ inline constexpr ResultGroup kResultGroups[] = {ResultGroup::practicals, ResultG
 
 /// "practicals", "matrix", ...
 std::string_view name(ResultGroup group);
-/// Whether its runs train networks, of whose calibration the page tells.
+/// Whether its runs train networks. The page then describes their calibration.
 constexpr bool trains(ResultGroup group) {
   return group >= ResultGroup::networks && group != ResultGroup::gpu_spins;
 }
-/// Whether it is made by scripts/validate-gpu, of a GPU.
+/// Whether scripts/validate-gpu makes it, on a GPU.
 constexpr bool is_of_gpu(ResultGroup group) { return group >= ResultGroup::gpu_spins; }
-/// Whether a file holds several scenarios, so that points go by theirs.
+/// Whether a file holds several scenarios, so that points are named by theirs.
 constexpr bool has_scenarios(ResultGroup group) {
   return group == ResultGroup::examples || (group >= ResultGroup::copies && !is_of_gpu(group));
 }
-/// Nothing where no group is called so.
+/// The group with this name; nothing if there is none.
 std::optional<ResultGroup> group_named(std::string_view name);
 
 /// One run beside its prediction.
 struct ResultPoint {
-  /// What only a clean iteration can tell.
+  /// The values that need a clean iteration.
   struct Measured {
-    double time_s = 0;  ///< Of an iteration, as predicted_s.
+    double time_s = 0;  ///< Per iteration, as predicted_s.
     double error = 0;   ///< predicted / measured - 1; negative = predicted too fast.
     ErrorShares shares;
     MemoryVerdict memory = MemoryVerdict::exact;
-    /// The error by the layers' times at the time of the run; nothing where these were not taken.
+    /// The error with the layers' times measured beside the run; nothing where these were not
+    /// measured.
     std::optional<double> again_error;
     std::vector<double> rounds_s;  ///< The time of each round.
 
@@ -76,12 +77,12 @@ struct ResultPoint {
   std::int64_t iterations = 0;
 };
 
-/// What the results know besides their points.
+/// The facts of a result besides its points.
 struct ResultHeader {
   ResultGroup group = ResultGroup::practicals;
   std::string name;       ///< Within its group: "4 devices", "gpt-small".
-  std::string command;    ///< What was typed, with FOLDER for the folder of the results.
-  bool is_short = false;  ///< Of a run that only shows that all works.
+  std::string command;    ///< The command line, with FOLDER for the folder of the results.
+  bool is_short = false;  ///< A short run that only shows that everything works.
   std::map<std::string, std::string> machine;      ///< processor, cores, commit, date, ...
   std::map<std::string, std::string> calibration;  ///< noise, drift, ...; empty = nothing measured.
 };
@@ -89,22 +90,22 @@ struct ResultHeader {
 /// One command's results. Invariants: at least one point; a point is measured if and only if one
 /// of its iterations was clean.
 struct ResultFile : ResultHeader {
-  Ranking ranking;  ///< Of the pairs of its points.
+  Ranking ranking;  ///< The ranking of the pairs of its points.
   std::vector<ResultPoint> points;
 };
 
-/// Reads what `plumbline validate --json` wrote. Errors: no such file; not of that form.
+/// Reads the output of `plumbline validate --json`. Errors: no such file; not of that form.
 Result<ResultFile> read_validation(const std::string& path, ResultHeader header);
 
-/// Reads what to_json wrote. Errors: as read_validation.
+/// Reads the output of to_json. Errors: as read_validation.
 Result<ResultFile> read_result(const std::string& path);
 
 /// All `*.json` of a folder, in the order of their names. Errors: as read_result; no such folder;
 /// no such file in it.
 Result<std::vector<ResultFile>> read_results(const std::string& folder);
 
-/// The keys of `validate --json` that the page needs, a point a line, under the header. Times are
-/// kept to the nanosecond, errors to a ten-thousandth of a per cent.
+/// The keys of `validate --json` that the page needs, one line per point, under the header. Times
+/// are kept to the nanosecond, errors to a ten-thousandth of a per cent.
 std::string to_json(const ResultFile& result);
 
 }  // namespace plumbline

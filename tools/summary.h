@@ -1,4 +1,4 @@
-// Many points as a few numbers: how large the errors are, which is the worst, where they come from.
+// Many points as a few numbers: the size of the errors, the worst one, and their causes.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace plumbline {
 
-/// Of one number over several points.
+/// The spread of one number over several points.
 struct Spread {
   double mean_size = 0;  ///< The mean of the absolute values.
   double median_size = 0;
@@ -26,7 +26,7 @@ struct Spread {
 inline constexpr std::array<std::string_view, 6> kCauses = {"profile",   "compute", "transfer",
                                                             "hand-over", "waiting", "telling"};
 
-/// All of them, of the same order. Relative to nothing: in seconds.
+/// All causes in the same order, in seconds.
 inline std::array<double, kCauses.size()> by_cause(const ErrorShares& shares) {
   return {shares.profile_s,   shares.compute_s, shares.transfer_s,
           shares.hand_over_s, shares.waiting_s, shares.telling_s};
@@ -35,19 +35,19 @@ inline std::array<double, kCauses.size()> by_cause(const ErrorShares& shares) {
 /// Points whose layers were timed again beside the runs.
 struct TimedAgain {
   std::size_t runs = 0;
-  Spread by_profile;                     ///< The error of these points.
-  Spread error;                          ///< The error by the layers' times at the time of the run.
-  const ResultPoint* worst = nullptr;    ///< The first with the largest of these.
-  const ResultFile* worst_of = nullptr;  ///< The file that it is from.
-  Spread rounds;                         ///< What rounds of one run differ by.
+  Spread by_profile;                     ///< The error of these points, with the profile's times.
+  Spread error;                          ///< The error with times measured beside the run.
+  const ResultPoint* worst = nullptr;    ///< The first point with the largest of these errors.
+  const ResultFile* worst_of = nullptr;  ///< The file of that point.
+  Spread rounds;                         ///< The ranges of the rounds of one run.
 };
 
 struct Summary {
   std::size_t runs = 0;
-  std::size_t measured = 0;  ///< Those with a clean iteration; only they count in the errors.
+  std::size_t measured = 0;  ///< Runs with a clean iteration; only they count in the errors.
   Spread error;              ///< All 0 where nothing was measured.
-  const ResultPoint* worst = nullptr;    ///< The first with the largest absolute error.
-  const ResultFile* worst_of = nullptr;  ///< The file that it is from.
+  const ResultPoint* worst = nullptr;    ///< The first point with the largest absolute error.
+  const ResultFile* worst_of = nullptr;  ///< The file of that point.
   TimedAgain again;
   /// Relative to the measured time, as the error.
   std::array<Spread, kCauses.size()> causes{};
@@ -55,11 +55,11 @@ struct Summary {
   std::array<std::size_t, 4> verdicts{};  ///< By Verdict, of all runs.
   std::int64_t clean = 0;
   std::int64_t iterations = 0;
-  /// The sum of the files' own: only pairs within one file are compared.
+  /// The sum of the files' own rankings: only pairs within one file are compared.
   Ranking ranking;
 };
 
-/// The numbers of these files together. They must outlive the answer.
+/// The numbers of these files together. They must outlive the result.
 Summary summarize(const std::vector<const ResultFile*>& files);
 
 }  // namespace plumbline

@@ -1,4 +1,5 @@
-// `validation_page`: keeps what documents need of `plumbline validate --json`, and writes them.
+// `validation_page`: keeps the parts of `plumbline validate --json` that documents need, and writes
+// the documents.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/chrono.h>
@@ -34,11 +35,11 @@ struct Condense {
   std::string command;
   std::string load;
   std::string profile;  ///< "" = nothing was calibrated.
-  std::string there;    ///< A profile of the machine where it ran; "" = this one.
+  std::string there;    ///< A profile of the machine where it ran; "" = this machine.
   bool is_short = false;
 };
 
-/// What the results say of this machine and this build.
+/// The facts of this machine and this build for the results.
 std::map<std::string, std::string> this_machine(const std::string& load) {
   const auto today = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   const std::string library = cpu_library();
@@ -55,7 +56,7 @@ std::map<std::string, std::string> this_machine(const std::string& load) {
   return facts;
 }
 
-/// What the results say of the machine that a profile was measured on: a GPU elsewhere.
+/// The facts, for the results, of the machine that a profile was measured on: a GPU elsewhere.
 Result<std::map<std::string, std::string>> machine_of(const std::string& path) {
   const auto model = read_profile(path);
   if (!model) return model.problems();
@@ -73,7 +74,7 @@ Result<std::map<std::string, std::string>> machine_of(const std::string& path) {
   return facts;
 }
 
-/// Of a profile's provenance what tells how good it is.
+/// The entries of a profile's provenance that show its quality.
 Result<std::map<std::string, std::string>> calibration_of(const std::string& path) {
   const auto model = read_profile(path);
   if (!model) return model.problems();
@@ -107,7 +108,8 @@ int condense(const Condense& arguments) {
   return write_output(to_json(*result), arguments.output);
 }
 
-/// Says why the results of `file` cannot stand for a run of this build, here; "" where they can.
+/// The reason why the results of `file` are not valid for this build on this machine; "" if they
+/// are.
 std::string why_not_current(const ResultFile& file, bool is_short) {
   const auto now = this_machine("");
   for (const char* key : {"commit", "processor", "cores", "compiler", "library"}) {

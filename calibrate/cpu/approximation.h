@@ -7,15 +7,14 @@
 #include <cmath>
 #include <cstdint>
 
-/// Polynomials are interpolations at Chebyshev nodes, worked out with 60 digits. Not a number stays
-/// not a number.
+/// Polynomials are interpolations at Chebyshev nodes, computed with 60 digits. NaN stays NaN.
 namespace plumbline::cpu {
 
-/// Relative error below 2e-7; what lies beyond +-86.5 counts as that.
+/// Relative error below 2e-7. Arguments are clamped to +-86.5.
 [[gnu::always_inline]] inline float fast_exp(float x) {
   constexpr float kLimit = 86.5F;
   constexpr float kLog2E = 1.44269504F;
-  constexpr float kShift = 12582912.F;        // 1.5 x 2^23: what is added to it is rounded
+  constexpr float kShift = 12582912.F;        // 1.5 x 2^23: a number added to it is rounded
   constexpr float kLn2High = 0.693359375F;    // few digits: its multiples are exact
   constexpr float kLn2Low = -2.12194440e-4F;  // ln 2 - kLn2High
   x = x < -kLimit ? -kLimit : x;
@@ -38,7 +37,7 @@ namespace plumbline::cpu {
 /// Relative error below 4e-7.
 [[gnu::always_inline]] inline float fast_tanh(float x) {
   constexpr float kSmall = 0.625F;
-  // Near zero x + x^3 p(x^2) to 2e-8, as the other form loses digits there.
+  // Near zero x + x^3 p(x^2) to 2e-8, because the other form loses digits there.
   const float square = x * x;
   const float p =
       -0.333333289F +

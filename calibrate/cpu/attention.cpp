@@ -10,7 +10,8 @@
 
 namespace plumbline::cpu {
 
-/// Where the vectors of a head of a sample stand; those of tokens are a stride apart.
+/// The positions of the vectors of one head of one sample. The vectors of tokens are a stride
+/// apart.
 struct Attention::Head {
   const float* q;
   const float* k;
@@ -18,7 +19,7 @@ struct Attention::Head {
   std::int64_t stride;
 };
 
-/// Queries [first, end), the keys that any of them sees, and how many the first one sees.
+/// Queries [first, end), and the number of keys that any of them sees.
 struct Attention::Block {
   std::int64_t first;
   std::int64_t end;
@@ -34,7 +35,7 @@ namespace {
 /// Scores of a block and their gradients stay in the cache; few rows make slow products.
 constexpr std::int64_t kElementsOfBlock = std::int64_t{64} << 10U;
 constexpr std::int64_t kFewestRows = 16;
-/// More rows would see more that a causal attention throws away.
+/// More rows would compute more scores that causal attention discards.
 constexpr std::int64_t kMaxRows = 64;
 
 std::int64_t rows_of_block(std::int64_t tokens) {
@@ -98,7 +99,7 @@ void Attention::backward(float* qkv_gradient, const float* context_gradient, con
       float* k_gradient = q_gradient + shape_.features;
       float* v_gradient = k_gradient + shape_.features;
       const float* head_logsumexp = logsumexp + (s * shape_.heads + h) * shape_.tokens;
-      // From the last block: it sees all keys, so it writes what the others add to.
+      // From the last block on: it sees all keys, so it writes the sums to which the others add.
       for (std::int64_t first = last; first >= 0; first -= block_rows_) {
         const Block block = block_at(first);
         const float keep = first == last ? 0 : 1;

@@ -39,8 +39,8 @@ class Attention {
   std::int64_t head_size_;
   float score_factor_;
   std::int64_t block_rows_;
-  Scratch probabilities_;  ///< Of one block: first scores.
-  Scratch gradients_;      ///< Of the same.
+  Scratch probabilities_;  ///< Of one block; scores at first.
+  Scratch gradients_;      ///< Of the same block.
 };
 
 }  // namespace plumbline::cpu

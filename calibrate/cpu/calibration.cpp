@@ -20,7 +20,7 @@ namespace plumbline {
 namespace {
 
 constexpr RealTime kWarmUp = 500'000'000;
-/// After a pause between two rounds: the caches hold what they did before.
+/// The warm-up after a pause between two rounds. The caches still have most of their content.
 constexpr RealTime kShortWarmUp = 50'000'000;
 
 class CpuStageTimers : public StageTimers {
@@ -74,7 +74,7 @@ class CpuStageTimers : public StageTimers {
   }
 
  private:
-  /// The life of one device's thread.
+  /// The main function of one device's thread.
   void walk(std::uint32_t device) {
     try {
       timers_[device]->measure_pass(measuring_pass_);

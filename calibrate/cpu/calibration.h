@@ -1,4 +1,4 @@
-// The cores of this machine as devices that networks are calibrated on.
+// The cores of this machine as devices for calibration.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -14,7 +14,7 @@ namespace plumbline {
 /// Passes in which a thread lost its core are dropped.
 std::unique_ptr<CalibrationDevices> cpu_devices();
 
-// The functions of calibration.h on them.
+// The functions of measure/calibration.h on these devices.
 
 CalibrationHead calibration_head(const Network& network, const CalibrationOptions& options,
                                  std::string_view tool);

@@ -10,7 +10,7 @@ namespace plumbline::cpu {
 
 void Dense::forward(float* y, const float* x, const float* weight, const float* bias,
                     const float* skip) const {
-  // What is added goes to the target first.
+  // The target first gets the values to which the product is added.
   if (skip != nullptr) {
     add_row(y, skip, bias, {rows, outputs});
   } else if (bias != nullptr) {

@@ -1,4 +1,4 @@
-// The product with a matrix of weights, which most layers are made of.
+// The product with a matrix of weights, the main part of most layers.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,11 +13,11 @@ struct Dense {
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
 
-  /// No bias where there is none. `skip` [rows, outputs] is added; it needs a bias beside it.
+  /// `bias` may be null. `skip` [rows, outputs] is added; it requires a bias.
   void forward(float* y, const float* x, const float* weight, const float* bias,
                const float* skip = nullptr) const;
   void input_gradient(float* x_gradient, const float* y_gradient, const float* weight) const;
-  /// Adds to the gradients; the bias may be none.
+  /// Adds to the gradients; `bias_gradient` may be null.
   void weight_gradient(float* weight_gradient, float* bias_gradient, const float* y_gradient,
                        const float* x) const;
 };

@@ -1,4 +1,4 @@
-// dnnl_sgemm, which is the same in oneDNN 2 and 3.
+// Calls of dnnl_sgemm, which is the same in oneDNN 2 and 3.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/gemm.h"
@@ -44,8 +44,8 @@ std::string matrix_library() {
 void use_one_thread() {
   flush_denormals();
 #if DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP
-  // The OpenMP runtime that the library has loaded, whichever it is. Linking one ourselves could
-  // bring in a second (libomp beside libgomp), whose setting the library would not see.
+  // This finds the OpenMP runtime that the library has loaded. If we linked one, it could be a
+  // second one (libomp beside libgomp), and the library would not see its setting.
   // The setting belongs to the calling thread.
   void* const found = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
   PLUMBLINE_CHECK(found != nullptr, matrix_library());

@@ -1,4 +1,4 @@
-// Products of fp32 matrices on one CPU core: the one place that knows oneDNN.
+// Products of fp32 matrices on one CPU core: the only place that calls oneDNN.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,18 +8,18 @@
 
 namespace plumbline {
 
-/// A matrix whose rows stand `stride` elements apart.
+/// A matrix whose rows are `stride` elements apart.
 struct Operand {
   const float* values = nullptr;
-  std::int64_t stride = 0;  ///< Of what stands in memory, before it is transposed.
+  std::int64_t stride = 0;  ///< In memory, before the transpose.
   bool transposed = false;
 };
 
-/// Where a product goes: what is there counts `keep` times, the product `factor` times.
+/// The target of a product: keep x old values + factor x product.
 struct Target {
   float* values = nullptr;
   std::int64_t stride = 0;
-  float keep = 0;  ///< With 0 what is there is not read.
+  float keep = 0;  ///< With 0 the old values are not read.
   float factor = 1;
 };
 
@@ -34,12 +34,12 @@ struct GemmSize {
 /// Requires: sizes >= 1, a build with oneDNN.
 void multiply(const GemmSize& size, const Operand& a, const Operand& b, const Target& target);
 
-/// "oneDNN 2.6.3"; "" where the build has none: then `multiply` is a bug.
+/// "oneDNN 2.6.3"; "" where the build has none; calling `multiply` is then a bug.
 std::string matrix_library();
 
-/// To be called once by every thread before its first product: the library keeps to the calling
-/// thread, and numbers too small for a normal fp32 count as zero, as they do on GPUs. Otherwise
-/// they would make single ops many times slower.
+/// Every thread calls this once before its first product. The library then uses only the calling
+/// thread. Subnormal fp32 numbers count as zero, as on GPUs; otherwise they would make single ops
+/// many times slower.
 void use_one_thread();
 
 }  // namespace plumbline

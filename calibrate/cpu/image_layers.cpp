@@ -141,7 +141,7 @@ class ResidualLayer : public CpuLayer {
       convolve(shortcut_, call, call.input, *slots_.shortcut);
       cpu::batch_norm(sum_gradient_.data(), normed_of(call, *slots_.shortcut),
                       affine(call, slots_.shortcut->norm), out_);
-      skip = sum_gradient_.data();  // which a forward does not need for itself
+      skip = sum_gradient_.data();  // a forward does not use it otherwise
     }
     cpu::add_and_relu(call.output, skip, out_.elements());
   }
@@ -179,14 +179,14 @@ class ResidualLayer : public CpuLayer {
   static Normed normed_of(const CpuCall& call, const NormedConvolutionSlots& slots) {
     return normed(call, call.kept[slots.output], slots.norm);
   }
-  /// And the moments of the norm behind it.
+  /// The convolution, and the moments of the norm after it.
   void convolve(cpu::Convolution& by, const CpuCall& call, const float* input,
                 const NormedConvolutionSlots& slots) const {
     float* output = call.kept[slots.output];
     by.forward(output, input, call.parameters[slots.weight], nullptr);
     cpu::batch_moments(call.kept[slots.norm.mean], call.kept[slots.norm.rstd], output, out_);
   }
-  /// From the gradient of the norm's output to that of the convolution's.
+  /// Computes the gradient of the convolution's output from that of the norm's output.
   void norm_backward(const CpuCall& call, const NormedConvolutionSlots& slots,
                      const float* output_gradient) const {
     cpu::batch_norm_gradients(call.left[slots.output_gradient], affine_gradients(call, slots.norm),
@@ -205,7 +205,7 @@ class ResidualLayer : public CpuLayer {
   cpu::Convolution conv1_;
   cpu::Convolution conv2_;
   cpu::Convolution shortcut_;
-  Scratch sum_gradient_;  ///< Of what the last relu takes.
+  Scratch sum_gradient_;  ///< The gradient of the last relu's input.
   Scratch relu1_gradient_;
 };
 

@@ -10,16 +10,17 @@
 namespace plumbline::cpu {
 namespace {
 
-/// The matrix of a convolution stays in the second cache: 384 KiB.
+/// The matrix of a convolution stays in the L2 cache: 384 KiB.
 constexpr std::int64_t kElementsLaidOut = std::int64_t{96} << 10U;
 
-/// A range of places of a window along one extent: those where an element lies in the picture.
+/// A range of places of a window along one extent, where an element is inside the picture.
 struct Range {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
 
-/// `element` of the window lies at place x stride + element - padding.
+/// The places where `element` of the window is inside the picture. It is at place x stride +
+/// element - padding.
 Range places_inside(std::int64_t element, std::int64_t extent, std::int64_t places,
                     const Window& window) {
   const std::int64_t offset = window.padding - element;
@@ -57,14 +58,14 @@ Convolution::Rows Convolution::rows_at(std::int64_t first) const {
 }
 
 /// Calls visit(row, at, inside, across) for each row of the matrix: one element of the window at
-/// all places. `at` is where it lies in the picture at the first place of all; `inside` and
-/// `across` are the rows and columns of places where it does lie in the picture.
+/// all places. `at` is its position in the picture at the very first place. `inside` and `across`
+/// are the rows and columns of places where it is inside the picture.
 template <class Visit>
 void Convolution::for_each_tap(const Rows& rows, const Visit& visit) {
   float* to = laid_out_.data();
   for (std::int64_t c = 0; c < window_.channels; ++c) {
     for (std::int64_t i = 0; i < window_.kernel; ++i) {
-      // Rows of places where this row of the window lies in the picture.
+      // Rows of places where this row of the window is inside the picture.
       Range inside = places_inside(i, window_.height, window_.rows(), window_);
       inside.begin = std::clamp(inside.begin, rows.first, rows.end);
       inside.end = std::clamp(inside.end, inside.begin, rows.end);
@@ -79,7 +80,7 @@ void Convolution::for_each_tap(const Rows& rows, const Visit& visit) {
 
 namespace {
 
-/// Zeros in the columns outside of `inside`.
+/// Writes zeros to the columns outside of `inside`.
 void clear_columns(float* values, std::int64_t rows, std::int64_t columns, const Range& inside) {
   if (inside.begin == 0 && inside.end == columns) return;
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -89,7 +90,7 @@ void clear_columns(float* values, std::int64_t rows, std::int64_t columns, const
   }
 }
 
-// The elements of the picture stand a stride apart.
+// The elements of the picture are a stride apart.
 
 void add_strided(float* __restrict to, const float* __restrict from, std::int64_t stride,
                  std::int64_t count) {
@@ -103,8 +104,8 @@ void copy_strided(float* __restrict to, const float* __restrict from, std::int64
 
 }  // namespace
 
-// Where places have the picture's width and a stride of 1, all rows of a tap are one piece of the
-// picture, but for the columns that lie in the padding.
+// If places have the picture's width and a stride of 1, all rows of a tap are one piece of the
+// picture. Only the columns in the padding differ.
 
 void Convolution::lay_out(const float* image, const Rows& rows) {
   const std::int64_t width = window_.width;
@@ -213,7 +214,8 @@ void Convolution::weight_gradient(float* weight_gradient, float* bias_gradient,
 
 namespace {
 
-/// Calls visit(place, largest) with the places of a channel and where their largest elements are.
+/// Calls visit(place, largest) with each place of a channel and the position of its largest
+/// element.
 template <class Visit>
 void for_each_maximum(const float* x, const Window& window, const Visit& visit) {
   const std::int64_t width = window.width;
@@ -234,12 +236,12 @@ void for_each_maximum(const float* x, const Window& window, const Visit& visit) 
   }
 }
 
-// Windows of 2 x 2 without padding, the usual ones, in loops without branches: which element is the
-// largest cannot be foreseen.
+// Windows of 2 x 2 without padding, the usual ones, in loops without branches, because the largest
+// element cannot be predicted.
 
 bool of_four(const Window& window) { return window.kernel == 2 && window.padding == 0; }
 
-/// Of one picture.
+/// The maxima of one picture.
 void max_of_four(float* __restrict y, const float* __restrict x, const Window& window) {
   const std::int64_t columns = window.columns();
   for (std::int64_t row = 0; row < window.rows(); ++row) {

@@ -12,7 +12,7 @@ namespace plumbline::cpu {
 /// A square window that moves over [samples, channels, height, width].
 struct Window {
   std::int64_t samples = 0;
-  std::int64_t channels = 0;  ///< Of the picture that it moves over.
+  std::int64_t channels = 0;  ///< Channels of the input picture.
   std::int64_t height = 0;
   std::int64_t width = 0;
   std::int64_t kernel = 1;
@@ -21,28 +21,29 @@ struct Window {
 
   std::int64_t rows() const { return (height + 2 * padding - kernel) / stride + 1; }
   std::int64_t columns() const { return (width + 2 * padding - kernel) / stride + 1; }
-  std::int64_t places() const { return rows() * columns(); }  ///< Of a channel's output.
+  std::int64_t places() const { return rows() * columns(); }  ///< Per channel of the output.
   std::int64_t area() const { return height * width; }
 };
 
-/// A convolution with weight [outputs, channels, kernel, kernel], as a product for each sample:
-/// what lies under the window at some rows of places is laid out as a matrix that fits the cache.
+/// A convolution with weight [outputs, channels, kernel, kernel], as one product for each sample.
+/// The elements under the window, at some rows of places, are laid out as a matrix that fits the
+/// cache.
 class Convolution {
  public:
   Convolution(const Window& window, std::int64_t outputs);
 
-  /// No bias where there is none.
+  /// `bias` may be null.
   void forward(float* y, const float* x, const float* weight, const float* bias);
-  /// Adds to what is there.
+  /// Adds to `x_gradient`.
   void add_input_gradient(float* x_gradient, const float* y_gradient, const float* weight);
-  /// Adds to the gradients; the bias may be none.
+  /// Adds to the gradients; `bias_gradient` may be null.
   void weight_gradient(float* weight_gradient, float* bias_gradient, const float* y_gradient,
                        const float* x);
 
  private:
   struct Rows;
 
-  /// The picture is the matrix.
+  /// Whether the picture already is the matrix.
   bool plain() const { return window_.kernel == 1 && window_.stride == 1 && window_.padding == 0; }
   Rows rows_at(std::int64_t first) const;
   void lay_out(const float* image, const Rows& rows);
@@ -53,13 +54,13 @@ class Convolution {
   Window window_;
   std::int64_t outputs_;
   std::int64_t depth_;  ///< Elements of the window, all channels.
-  std::int64_t rows_;   ///< Of places, laid out at a time.
+  std::int64_t rows_;   ///< Rows of places laid out at a time.
   Scratch laid_out_;    ///< [depth, places].
 };
 
 /// Padding never wins. Requires: padding < kernel.
 void max_pool(float* y, const float* x, const Window& window);
-/// To the first of the largest in row order.
+/// The gradient goes to the first of the largest elements, in row order.
 void max_pool_gradient(float* x_gradient, const float* y_gradient, const float* x,
                        const Window& window);
 

@@ -1,4 +1,4 @@
-// Plain loops that compilers vectorize; GCC makes one version for each level of x86-64.
+// Plain loops that compilers vectorize. GCC makes one version for each level of x86-64.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/kernels.h"
@@ -16,8 +16,8 @@ constexpr double kEpsilon = 1e-5;            // of the norms
 constexpr float kGeluFactor = 0.797884561F;  // sqrt(2 / pi)
 constexpr float kGeluCube = 0.044715F;
 
-// Sums are kept in lanes, each of every 32nd element: a compiler may not change the order of a sum,
-// so the order is written as vectors have it.
+// Sums are kept in lanes, and each lane adds every 32nd element. A compiler may not change the
+// order of a sum, so the loops already add in the order of vectors.
 constexpr std::int64_t kLanes = 32;
 
 /// Combines lanes by halves into the first one.

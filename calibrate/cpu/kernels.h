@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <vector>
 
-/// What is written first comes first. Tensors do not overlap, unless one is said to be changed in
-/// place. A name that ends in `_gradient` is the backward of the function before it.
+/// Results come first among the parameters. Tensors do not overlap, except where one is changed in
+/// place. A function named `..._gradient` is the backward of the function before it.
 namespace plumbline::cpu {
 
-/// Memory for what one pass needs for itself, aligned to cache lines.
+/// Temporary memory of one pass, aligned to cache lines.
 class Scratch {
  public:
   explicit Scratch(std::int64_t elements = 0)
@@ -42,15 +42,15 @@ struct Images {
 
 // Sums.
 
-/// In place.
+/// Adds in place.
 void add(float* sum, const float* term, std::int64_t count);
-/// Every row becomes `row`.
+/// Sets every row to `row`.
 void fill_rows(float* y, const float* row, const Rows& shape);
-/// Every row becomes that of x plus `row`.
+/// Sets every row to the row of x plus `row`.
 void add_row(float* y, const float* x, const float* row, const Rows& shape);
 /// Adds the sum of each column.
 void add_column_sums(float* sums, const float* x, const Rows& shape);
-/// Every channel becomes its number.
+/// Fills every channel with its number.
 void fill_channels(float* y, const float* channel, const Images& shape);
 /// Adds the sum of each channel.
 void add_channel_sums(float* sums, const float* x, const Images& shape);
@@ -61,36 +61,36 @@ void relu(float* y, const float* x, std::int64_t count);
 /// relu(sum + term), in place.
 void add_and_relu(float* sum, const float* term, std::int64_t count);
 void relu_gradient(float* x_gradient, const float* y_gradient, const float* y, std::int64_t count);
-/// The same in place.
+/// The same, in place.
 void relu_gradient(float* gradient, const float* y, std::int64_t count);
 /// The tanh form, as x sigmoid(2 u).
 void gelu(float* y, const float* x, std::int64_t count);
 void gelu_gradient(float* x_gradient, const float* y_gradient, const float* x, std::int64_t count);
-/// The same in place.
+/// The same, in place.
 void gelu_gradient(float* gradient, const float* x, std::int64_t count);
 
 // Norms.
 
-/// What a norm kept of its input, and the input.
+/// The input of a norm, and the moments that it kept.
 struct Normed {
   const float* x = nullptr;
   const float* mean = nullptr;
   const float* rstd = nullptr;
 };
 
-/// What a norm is made of.
+/// The parameters of a norm.
 struct ScaleAndShift {
   const float* scale = nullptr;
   const float* shift = nullptr;
 };
 
-/// The gradients of the same, which are added to.
+/// The gradients of the same, to which functions add.
 struct ScaleAndShiftGradients {
   float* scale = nullptr;
   float* shift = nullptr;
 };
 
-/// Writes mean and rstd of each row, too.
+/// Also writes mean and rstd of each row.
 void layer_norm(float* y, float* mean, float* rstd, const float* x, const ScaleAndShift& affine,
                 const Rows& shape);
 /// Adds `skip` where there is one.
@@ -106,25 +106,25 @@ void batch_norm(float* y, const Normed& normed, const ScaleAndShift& affine, con
 /// relu of the same.
 void batch_norm_relu(float* y, const Normed& normed, const ScaleAndShift& affine,
                      const Images& shape);
-/// Adds to the gradients of the parameters; none of the input where it is not wanted.
+/// Adds to the gradients of the parameters. `x_gradient` may be null.
 void batch_norm_gradients(float* x_gradient, const ScaleAndShiftGradients& gradients,
                           const float* y_gradient, const Normed& normed, const float* scale,
                           const Images& shape);
 
 // Softmax.
 
-/// Of one row, in place. Returns the logarithm of the sum of exponentials.
+/// Softmax of one row, in place. Returns the logarithm of the sum of exponentials.
 double softmax(float* row, std::int64_t count);
 /// The same from that logarithm.
 void recompute_softmax(float* row, float logsumexp, std::int64_t count);
-/// factor x the gradient of the scores, in place of that of the probabilities.
+/// Replaces the gradient of the probabilities by factor x the gradient of the scores.
 void softmax_gradient(float* gradient, const float* probabilities, float factor,
                       std::int64_t count);
 /// weight x (probabilities - 1 at the label).
 void cross_entropy_gradient(float* gradient, const float* probabilities, float weight,
                             std::int64_t label, std::int64_t count);
 
-// One step of an lstm, of one sample: gates are [4, hidden], in the order input, forget, cell,
+// One step of an lstm for one sample. Gates are [4, hidden], in the order input, forget, cell,
 // output.
 
 struct LstmStep {
@@ -133,10 +133,11 @@ struct LstmStep {
   const float* gates = nullptr;  ///< After sigmoid and tanh.
 };
 
-/// Gates become what they are after sigmoid and tanh, in place.
+/// Applies sigmoid and tanh to the gates in place.
 void lstm_step(float* gates, float* cell, float* h, const float* cell_before, std::int64_t hidden);
-/// Writes the gradient of the gates before sigmoid and tanh. That of the cell comes from the step
-/// after and becomes that for the step before. That of h is the sum of two.
+/// Writes the gradient of the gates before sigmoid and tanh. `cell_gradient` comes from the next
+/// step and becomes the gradient for the previous step. The gradient of h is the sum of
+/// `h_gradient` and `h_from_after`.
 void lstm_step_gradient(float* gates_gradient, float* cell_gradient, const LstmStep& step,
                         const float* h_gradient, const float* h_from_after, std::int64_t hidden);
 

@@ -12,34 +12,36 @@
 
 namespace plumbline {
 
-/// One micro-batch on its way through one layer: samples outermost, rows in order, dense. Sizes are
-/// those of the layer's shapes times the batch. Lists are parallel to those of NetworkLayer.
+/// One micro-batch on its way through one layer. Tensors are dense, samples outermost, rows in
+/// order. Their sizes are the layer's shapes times the batch. Lists are parallel to those of
+/// NetworkLayer.
 struct CpuCall {
   const float* input = nullptr;          ///< Not for an embedding.
-  const std::int32_t* ids = nullptr;     ///< For an embedding: a token each.
+  const std::int32_t* ids = nullptr;     ///< Token ids, for an embedding.
   const std::int32_t* labels = nullptr;  ///< For a head: one for each row.
-  float* output = nullptr;               ///< Of a head: the loss of each sample.
+  float* output = nullptr;               ///< For a head: the loss of each sample.
   std::vector<float*> kept;
   std::vector<float*> left;
   std::vector<const float*> parameters;
-  std::vector<float*> gradients;  ///< Of the parameters: W (I where `with_input`) adds to them.
-  /// Of a head: the weight of each sample's loss.
+  std::vector<float*> gradients;  ///< Of the parameters; W (or I for `with_input`) adds to them.
+  /// For a head: the weight of each sample's loss.
   const float* output_gradient = nullptr;
-  float* input_gradient = nullptr;  ///< Nothing = it is not wanted (the first layer).
+  float* input_gradient = nullptr;  ///< Null = not wanted (the first layer).
 };
 
 /// The kernels of one layer for micro-batches of one size. Every thread that uses them calls
-/// use_one_thread() of matrix_product.h first. It holds scratch memory, so one thread
-/// at a time uses it; the same call gives the same bits.
+/// use_one_thread() of gemm.h first. It holds scratch memory, so one thread at a time uses it. The
+/// same call gives the same bits.
 class CpuLayer {
  public:
   virtual ~CpuLayer() = default;
 
   /// F: writes output and kept.
   virtual void forward(const CpuCall& call) = 0;
-  /// I: reads what F left, writes input_gradient and left.
+  /// I: reads the results of F, writes input_gradient and left.
   virtual void backward_input(const CpuCall& call) = 0;
-  /// W: reads what F and I left, adds to gradients. Nothing to do where the layer does not split.
+  /// W: reads the results of F and I, adds to gradients. It does nothing where the layer does not
+  /// split.
   virtual void backward_weight(const CpuCall& call) = 0;
 };
 

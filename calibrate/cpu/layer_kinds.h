@@ -1,4 +1,4 @@
-// What the kinds of layers on the CPU have in common, and the makers of each.
+// Common parts of all kinds of layers on the CPU, and the functions that make them.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace plumbline {
 
-/// What each kind sees of its layer.
+/// The view that each kind has of its layer.
 template <class Kind>
 struct CpuLayerOf {
   const Kind& settings;
@@ -31,13 +31,13 @@ struct CpuLayerOf {
   }
 };
 
-/// The tensor at a slot, or nothing where the layer has none.
+/// The tensor at a slot, or null where the layer has none.
 template <class Pointer>
 Pointer at_or_null(const std::vector<Pointer>& list, std::size_t slot) {
   return slot == kNoSlot ? nullptr : list[slot];
 }
 
-/// What a norm whose input is `x` keeps.
+/// The input `x` of a norm, with the moments that it keeps.
 inline cpu::Normed normed(const CpuCall& call, const float* x, const NormSlots& slots) {
   return {x, call.kept[slots.mean], call.kept[slots.rstd]};
 }

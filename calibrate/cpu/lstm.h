@@ -17,7 +17,7 @@ struct LstmShape {
   std::int64_t hidden = 0;
 };
 
-/// Over [samples, tokens, features] from zero states, without the residual.
+/// An lstm over [samples, tokens, features] from zero states, without the residual.
 class Lstm {
  public:
   explicit Lstm(const LstmShape& shape);
@@ -35,7 +35,8 @@ class Lstm {
 
   /// Writes gates [.., 4 hidden] after sigmoid and tanh, cells and h [.., hidden].
   void forward(float* gates, float* cells, float* h, const float* x, const Weights& weights);
-  /// Writes the gradient of the gates before sigmoid and tanh; that of x where it is wanted.
+  /// Writes the gradient of the gates before sigmoid and tanh. Writes the gradient of x unless
+  /// `x_gradient` is null.
   void backward_input(float* gates_gradient, float* x_gradient, const float* h_gradient,
                       const float* gates, const float* cells, const Weights& weights);
   /// Adds to the gradients.
@@ -46,8 +47,8 @@ class Lstm {
   LstmShape shape_;
   Dense input_;
   Scratch zeros_;          ///< The cell before the first step.
-  Scratch turned_weight_;  ///< That of h, transposed: products with few rows are faster so.
-  Scratch cell_gradient_;  ///< [samples, hidden], from the step after; so is the next.
+  Scratch turned_weight_;  ///< The weight of h, transposed: faster for products with few rows.
+  Scratch cell_gradient_;  ///< [samples, hidden], from the next step; h_from_after_ too.
   Scratch h_from_after_;
   Scratch h_before_;  ///< The h that each step starts from.
 };

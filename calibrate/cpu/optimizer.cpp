@@ -13,7 +13,7 @@ constexpr float kDecay1 = 0.9F;
 constexpr float kDecay2 = 0.999F;
 constexpr float kEpsilon = 1e-8F;
 
-/// Everything apart from everything else, so that the loops are vectorized.
+/// No two arrays overlap, so that the loops are vectorized.
 void descend(float* __restrict weights, const float* __restrict gradient, std::size_t size,
              float rate) {
   for (std::size_t i = 0; i < size; ++i) weights[i] -= rate * gradient[i];

@@ -24,20 +24,20 @@ struct ParameterRange {
   }
 };
 
-/// The state of the parameters of one stage on one device, or of its share of them.
+/// The optimizer state of one stage's parameters on one device, or of the device's share of them.
 class Optimizer {
  public:
   Optimizer(OptimizerKind kind, const ParameterRange& own, double rate);
 
-  /// Counts a step; update() is called for every parameter after it.
+  /// Counts a step. update() is called for every parameter after it.
   void step();
-  /// Those of `range` that are its own: the sum of all members' gradients, in their order, is
-  /// applied to `before`; `after` may be the same memory.
+  /// Updates its own parameters within `range`: applies the sum of all members' gradients, in their
+  /// order, to `before`. `after` may be the same memory.
   void update(const ParameterRange& range, const std::vector<const float*>& gradients,
               const float* before, float* after);
 
  private:
-  /// `gradient` is that of the part's first parameter, `weights` those of the stage.
+  /// `gradient` starts at the part's first parameter, `weights` at the stage's.
   void descend_along(const ParameterRange& part, const float* gradient, float* weights);
 
   OptimizerKind kind_;
@@ -46,7 +46,7 @@ class Optimizer {
   std::int32_t steps_ = 0;
   Buffer first_moment_;
   Buffer second_moment_;
-  std::vector<float> sum_;  ///< Of several members' gradients, for a piece.
+  std::vector<float> sum_;  ///< The sum of several members' gradients, for a piece.
 };
 
 }  // namespace plumbline

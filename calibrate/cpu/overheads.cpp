@@ -43,10 +43,10 @@ double time_per_op_s(std::uint32_t devices) {
 }
 
 constexpr int kRounds = 15;
-/// Of parameters: far beyond what the caches hold.
+/// The most parameters: far more than the caches hold.
 constexpr std::size_t kMaxParameters = std::size_t{1} << 23;
 
-/// A device that holds parameters, maybe one of two that hold the same.
+/// A device that holds parameters. Two devices may hold the same ones.
 class Member {
  public:
   Member(OptimizerKind kind, std::size_t parameters)
@@ -62,12 +62,13 @@ class Member {
   }
 
   const float* gradients() const { return gradients_.data(); }
-  /// As backwards leave them: the caches hold other things, too.
+  /// Writes gradients as backwards do, with other data in the caches too.
   void write_gradients() {
     add(other_work_, kOtherWork, 1.0F);
     add(gradients_, size_, 1e-3F);
   }
-  /// By those of all; layer by layer, as in a run. Elsewhere: the old weights are kept.
+  /// Updates by the gradients of all members, layer by layer, as in a run. `elsewhere` = the old
+  /// weights are kept.
   void update(const std::vector<const float*>& all, bool elsewhere = false) {
     constexpr std::size_t layer = 65536;
     optimizer_.step();
@@ -79,7 +80,7 @@ class Member {
     if (all.size() > 1) fill(fresh_, 0, size_, 0.0F);
   }
   void take_next() { std::swap(weights_, next_); }
-  /// When no other member reads them any more.
+  /// Called when no other member reads the gradients any more.
   void take_fresh() { std::swap(gradients_, fresh_); }
 
  private:
@@ -103,7 +104,7 @@ class Member {
   std::size_t size_;
 };
 
-/// The bandwidth at which `parameters` take as much longer as the one median is above the other.
+/// The bandwidth at which `parameters` take the difference of the two medians.
 std::optional<BytesPerSecond> rate_of(std::size_t parameters, std::vector<double> more_ns,
                                       std::vector<double> less_ns) {
   const double more =
@@ -123,7 +124,7 @@ std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_
   both.reserve(members);
   for (std::uint32_t i = 0; i < members; ++i) both.emplace_back(optimizer, parameters);
   std::barrier<> together(members);
-  std::vector<double> alone_ns, added_ns;  // of the first one
+  std::vector<double> alone_ns, added_ns;  // of the first member
   const auto update_together = [&](std::uint32_t self) {
     pin_to_core(self, members);
     const auto timed = [&](const std::vector<const float*>& all) {
@@ -145,7 +146,7 @@ std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_
     }
   };
   FirstException thrown;
-  const auto leave = [&] {  // the other one goes on alone
+  const auto leave = [&] {  // the other member continues alone
     thrown.keep_current();
     together.arrive_and_drop();
   };
@@ -191,7 +192,7 @@ std::optional<BytesPerSecond> measure_stash(OptimizerKind optimizer, std::size_t
 Overheads measure_overheads() {
   const double alone = time_per_op_s(1);
   const double together = time_per_op_s(2);
-  // Of two devices' ops, all but those at the two ends hand over.
+  // Of two devices' ops, all but the two at the ends hand over.
   Overheads overheads;
   overheads.per_op = round_up(alone * 1e9);
   overheads.hand_over = round_up(std::max(0.0, 2 * (together - alone)) * 1e9);

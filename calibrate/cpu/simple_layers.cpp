@@ -1,4 +1,4 @@
-// Layers of one kernel or two.
+// Layers made of one or two kernels.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/dense.h"

@@ -1,4 +1,5 @@
-// One stage of a network on one CPU core: the kernels of its layers, and where their tensors stand.
+// One stage of a network on one CPU core: the kernels of its layers, and the places of their
+// tensors.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,24 +16,24 @@
 
 namespace plumbline {
 
-/// The tensors of one micro-batch on its way through a stage. Sizes are told by CpuStage.
+/// The tensors of one micro-batch on its way through a stage. CpuStage gives the sizes.
 struct StageTensors {
-  const float* input = nullptr;          ///< Not where the stage begins with an embedding.
-  const std::int32_t* ids = nullptr;     ///< Where it does.
-  const std::int32_t* labels = nullptr;  ///< Where it ends with a head.
-  float* output = nullptr;               ///< Of its last layer.
-  float* kept = nullptr;  ///< The outputs of the other layers, and what all keep for the backward.
-  KeptIn kept_in = KeptIn::kept;  ///< What stands in `kept`, and what in `checkpoints`.
+  const float* input = nullptr;          ///< Null where the stage begins with an embedding.
+  const std::int32_t* ids = nullptr;     ///< Only where it does.
+  const std::int32_t* labels = nullptr;  ///< Only where it ends with a head.
+  float* output = nullptr;               ///< The last layer's output.
+  float* kept = nullptr;  ///< Outputs of the other layers, and tensors kept for the backward.
+  KeptIn kept_in = KeptIn::kept;  ///< The use of `kept` and `checkpoints`.
   float* checkpoints = nullptr;
-  float* left = nullptr;  ///< What I leaves for W; scratch of a full backward.
+  float* left = nullptr;  ///< Tensors that I leaves for W; scratch of a full backward.
   const float* output_gradient = nullptr;
-  float* input_gradient = nullptr;  ///< Nothing = not wanted.
+  float* input_gradient = nullptr;  ///< Null = not wanted.
   const float* parameters = nullptr;
-  float* gradients = nullptr;  ///< Added to.
+  float* gradients = nullptr;  ///< Passes add to them.
 };
 
-/// When each layer of a stage began in one pass; the last entry is the end of the pass. Differences
-/// add up to the whole by construction.
+/// The begin of each layer of a stage in one pass; the last entry is the end of the pass. So
+/// differences add up to the whole pass.
 using Stamps = std::vector<RealTime>;
 
 /// Layers first..last of a network. One thread at a time uses it.
@@ -46,7 +47,7 @@ class CpuStage {
   std::size_t output_floats() const { return layout_.output() / sizeof(float); }
   std::size_t input_floats() const { return layout_.input() / sizeof(float); }  ///< 0 for ids.
   std::size_t kept_floats() const { return layout_.kept() / sizeof(float); }
-  /// In the place of these where layers are run again by themselves.
+  /// Sizes that replace kept_floats() where layers are recomputed one by one.
   std::size_t checkpoint_floats() const { return layout_.checkpoints() / sizeof(float); }
   std::size_t recomputed_floats() const { return layout_.again() / sizeof(float); }
   std::size_t recomputed_at_once_floats() const {
@@ -56,7 +57,7 @@ class CpuStage {
   /// Scratch of a full backward: in long stages less than left_floats(), as gradients take turns.
   std::size_t scratch_floats() const { return layout_.scratch() / sizeof(float); }
 
-  /// Where the parameters of layer i of the stage begin, and where those of the next one do.
+  /// The offsets of the parameters of layer i of the stage, and of the next layer.
   std::pair<std::size_t, std::size_t> parameters_of(std::size_t i) const;
 
   std::size_t layers() const { return layers_.size(); }
@@ -67,10 +68,10 @@ class CpuStage {
   void initialise(float* parameters, std::uint64_t seed) const;
 
   void forward(const StageTensors& tensors, Stamps* stamps = nullptr);
-  /// The forward of the layers that are run again by themselves.
+  /// The forward of the layers that are recomputed one by one.
   void recomputed_forward(const StageTensors& tensors);
-  /// I and W of each layer in turn, the last layer first; by layer its F again before them, where
-  /// it is run again.
+  /// I and W of each layer in turn, the last layer first. A layer that is recomputed runs its F
+  /// before them.
   void backward(const StageTensors& tensors, Stamps* stamps = nullptr) {
     backward(tensors, layers(), 0, stamps);
   }

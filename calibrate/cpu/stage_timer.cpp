@@ -1,4 +1,4 @@
-// Passes in their order, between two clocks.
+// Passes in their order, timed by two clocks.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/stage_timer.h"
@@ -122,7 +122,7 @@ void StageTimer::take(Measuring& with, Pass pass, RealTime counts, Body&& body) 
   with.turns.end();
   const RealTime wall = stamps_.back() - stamps_.front();
   const bool is_clean = !is_contaminated({Duration{wall}, Duration{cpu}});
-  if (is_clean) last = wall;  // one that was interrupted would let the others oversleep
+  if (is_clean) last = wall;  // an interrupted pass would make the others sleep too long
   if (counts == 0 || !samples_->takes(pass)) return;
   PassTimes times{pass, {}};
   if (is_clean) {

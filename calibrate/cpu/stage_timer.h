@@ -21,9 +21,9 @@
 
 namespace plumbline {
 
-/// What a walker walks.
+/// The part of the network that one walker times.
 struct TimerTask {
-  std::size_t first = 0;  ///< Layers first..last.
+  std::size_t first = 0;  ///< The layers first..last.
   std::size_t last = 0;
   std::int64_t batch = 1;
   std::uint32_t device = 0;
@@ -32,34 +32,34 @@ struct TimerTask {
   std::uint64_t seed = 1;
 };
 
-/// What the walkers of one walk share.
+/// The state that the walkers of one walk share.
 struct Measuring {
   RoundRobin turns;                    ///< One for each pass.
-  std::atomic<RealTime> measuring{0};  ///< Passes count from then on; 0 = not yet.
+  std::atomic<RealTime> measuring{0};  ///< The time from which passes count; 0 = not yet.
   std::atomic<bool> stop{false};
 };
 
-/// Forward and backward in turn as in a steady pipeline, over as many buffers as micro-batches are
-/// in flight; every fourth backward is I and then W; an update follows every eighth forward. It
-/// goes on where it stopped: weights and buffers stay.
+/// A walker: forward and backward in turn as in a steady pipeline, over as many buffers as
+/// micro-batches are in flight. Every fourth backward is I and then W. An update follows every
+/// eighth forward. Each walk continues with the weights and buffers of the last one.
 class StageTimer {
  public:
   StageTimer(const Network& network, const TimerTask& task);
 
-  /// Comes before each walk, with so many micro-batches in flight, at most one more than there are
-  /// devices: passes will be added to `samples`. `before` was measured earlier.
+  /// Called before each walk. `in_flight` is at most one more than there are devices. Passes will
+  /// be added to `samples`. `before` is the time measured earlier.
   void start(std::uint32_t in_flight, Duration before, StageSamples& samples);
-  /// Walks until it is over.
+  /// Walks until the walk is stopped.
   void measure_pass(Measuring& with);
 
-  // To be asked at any time.
+  // These may be called at any time.
 
-  /// Whether more passes are not worth their time.
+  /// Whether no more passes are needed.
   bool is_done() const { return is_done_.load(std::memory_order_relaxed); }
   /// The turns of the last walk that counted.
   std::size_t turns() const { return turns_.load(std::memory_order_relaxed); }
 
-  /// What the last walk added to the samples. Requires: nobody walks.
+  /// The passes that the last walk added to the samples. Requires: nobody walks.
   const std::vector<PassTimes>& was_measured() const { return was_measured_; }
 
  private:
@@ -73,14 +73,14 @@ class StageTimer {
   void take(Measuring& with, Pass pass, RealTime counts, Body&& body);
 
   TimerTask task_;
-  StageSamples* samples_ = nullptr;  ///< Of the last walk.
+  StageSamples* samples_ = nullptr;  ///< The samples of the last walk.
   CpuStage stage_;
   TrainingData data_;
   bool is_first_;
   bool is_last_;
   Buffer parameters_;
   Buffer gradients_;
-  Buffer scratch_;  ///< Of full backwards.
+  Buffer scratch_;  ///< Scratch of full backwards.
   Optimizer optimizer_;
   std::vector<float> loss_weights_;
   std::vector<Slot> slots_;
@@ -89,7 +89,7 @@ class StageTimer {
   std::size_t turn_ = 0;
   Duration before_{};
   std::vector<PassTimes> was_measured_;
-  std::array<RealTime, kAllPasses.size()> last_{};  ///< What each pass took the last time.
+  std::array<RealTime, kAllPasses.size()> last_{};  ///< The last time of each kind of pass.
   std::atomic<bool> is_done_{false};
   std::atomic<std::size_t> turns_{0};
 };

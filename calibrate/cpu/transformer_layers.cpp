@@ -33,7 +33,7 @@ class BlockNorm {
   }
   float* output(const CpuCall& call) const { return call.kept[slots_.output]; }
   float* output_gradient(const CpuCall& call) const { return call.left[slots_.output_gradient]; }
-  /// Adds `skip` where there is one. Nothing to do where the gradient is not wanted.
+  /// Adds `skip` where there is one. It does nothing where the gradient is not wanted.
   void backward_input(const CpuCall& call, const float* skip) const {
     if (call.input_gradient == nullptr) return;
     cpu::layer_norm_input_gradient(call.input_gradient, output_gradient(call), skip,
@@ -213,7 +213,7 @@ class HeadLayer : public CpuLayer {
     }
   }
   void backward_input(const CpuCall& call) override {
-    // The gradient of what the product took.
+    // The gradient of the product's input.
     float* gradient = norm_ ? norm_->output_gradient(call) : call.input_gradient;
     if (gradient == nullptr) return;
     for (std::int64_t first = 0; first < rows_.rows; first += rows_at_a_time_) {
@@ -236,8 +236,8 @@ class HeadLayer : public CpuLayer {
   }
 
  private:
-  /// The gradient of the logits is made for some rows at a time: for all it would be as large as
-  /// the probabilities.
+  /// The gradient of the logits is computed for some rows at a time. For all rows it would be as
+  /// large as the probabilities.
   static constexpr std::int64_t kMaxRows = 256;
 
   Dense dense(std::int64_t rows) const { return {rows, rows_.columns, settings_.classes}; }
@@ -247,7 +247,7 @@ class HeadLayer : public CpuLayer {
   std::int64_t label(const CpuCall& call, std::int64_t row) const {
     return checked_index(call.labels[row], settings_.classes);
   }
-  /// Of the rows from `first` on; returns their end.
+  /// Computes it for some rows from `first` on; returns their end.
   std::int64_t logits_gradient(const CpuCall& call, std::int64_t first) {
     const std::int64_t end = std::min(first + rows_at_a_time_, rows_.rows);
     const std::int64_t rows_of_sample = rows_.rows / batch_;

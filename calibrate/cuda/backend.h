@@ -1,5 +1,5 @@
-// The cuda backend: every device a GPU or a part of one, every op the kernels of its stage's
-// layers.
+// The cuda backend. Every device is a GPU or a part of one; every op runs the kernels of its
+// stage's layers.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -21,41 +21,41 @@ namespace plumbline {
 /// Opened devices that several runs use one after the other: calibrate/cuda/driver/device_pool.h.
 class CudaDevicePool;
 
-/// An empty one; null in a build without CUDA.
+/// Makes an empty pool. Null in a build without CUDA.
 std::shared_ptr<CudaDevicePool> cuda_device_pool();
 
 struct CudaOptions : CudaDeviceOptions {
   double learning_rate = 0.01;
-  /// Before iterations are measured, at least: until clocks have risen.
+  /// The shortest warm-up before iterations are measured, so that clocks can rise.
   double warm_up_seconds = 0.3;
   std::uint64_t seed = 1;
   std::shared_ptr<CudaDevicePool> pool{};  ///< Null: each backend opens devices of its own.
 };
 
-/// What a run on the cuda backend has learnt, to look at after it.
+/// The results of training: to be read after a run on the cuda backend.
 struct CudaResults {
-  /// The mean loss of a sample in each iteration that was executed: warm-up, and as many more as
-  /// its time takes, then each measured one twice, first alone and then with events that tell its
-  /// trace.
+  /// The mean loss per sample of each executed iteration. First come the warm-up iterations, with
+  /// as many more as the warm-up time takes. Then each measured iteration comes twice: first alone,
+  /// then with events that give its trace.
   std::vector<double> losses;
-  /// The newest weights of each stage, of its first device; each tensor without the gaps between
-  /// them, layer by layer.
+  /// The newest weights of each stage, from its first device. Tensors follow each other layer by
+  /// layer, without gaps.
   std::vector<std::vector<float>> parameters;
 };
 
 /// Trains the scenario's network as the cpu backend does, with the same data, starting weights and
-/// updates; a model that is known by its times alone runs as kernels that spin for them. One thread
-/// enqueues each iteration in the order of the op graph; see run_on_cuda.
+/// updates; a model that is given by its times alone runs as kernels that spin for these times. One
+/// thread enqueues each iteration in the order of the op graph; see run_on_cuda.
 class CudaBackend : public Backend {
  public:
   /// Valid after a run.
   virtual CudaResults results() const = 0;
 };
 
-/// Errors: a network that is refused for cuda; links of the cluster that set a latency or a
-/// bandwidth, together with replicas or on an outer level, or with NCCL; NCCL without a network; a
-/// stage with more than 32 replicas but for NCCL; those of resolve_setup; no driver, no device, a
-/// GPU too small to be split so, no NCCL, a build without CUDA (no device).
+/// Errors: a network that the cuda backend refuses; links of the cluster that set a latency or a
+/// bandwidth, together with replicas, on an outer level, or with NCCL; NCCL without a network; a
+/// stage with more than 32 replicas without NCCL; the errors of resolve_setup. Errors (no device):
+/// no driver, no device, a GPU too small for the split, no NCCL, a build without CUDA.
 Result<std::unique_ptr<CudaBackend>> cuda_backend(const Scenario& scenario,
                                                   const CudaOptions& options);
 

@@ -15,18 +15,18 @@
 namespace plumbline {
 
 struct CudaCalibrationOptions : CudaDeviceOptions {
-  /// At the load of the measurement, until clocks and heat are steady.
+  /// The time under the load of the measurement until clocks and heat are steady.
   double warm_up_seconds = 2;
 };
 
-/// So many devices, opened for this network, which outlives them. One thread enqueues the walks of
-/// all in bursts: they begin together, behind a gate that is closed for as long as enqueuing takes,
-/// so that no device waits for the host, and have as many turns as end at about the same time. Half
-/// of the passes have an event before every layer, whose differences are the layers' times on the
-/// device, and half are one piece, as in a run. Layers and pieces are graphs where these work.
-/// Nothing else runs on the devices, and no pass is dropped; a device that
-/// hangs is not noticed. Errors (no device): no driver, too few devices, no NCCL where it is asked
-/// for, a build without CUDA.
+/// Opens `devices` devices for this network, which outlives them. One thread enqueues the walks of
+/// all devices in bursts. The walks of a burst begin together, behind a gate that is closed while
+/// the host enqueues, so no device waits for the host. Each device gets as many turns as make all
+/// end at about the same time. Half of the passes have an event before every layer; the differences
+/// are the layers' times on the device. The other half are one piece, as in a run. Layers and
+/// pieces are graphs where graphs work. Nothing else runs on the devices, and no pass is dropped. A
+/// device that hangs is not noticed. Errors (no device): no driver, too few devices, no NCCL where
+/// it is asked for, a build without CUDA.
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
     const Network& network, std::uint32_t devices, const CudaCalibrationOptions& options);
 

@@ -14,19 +14,19 @@
 
 namespace plumbline {
 
-/// Why the cuda backend cannot run anything here, if so (no device): this build is without CUDA, or
-/// the machine has no driver, or no device. Starts the driver.
+/// The reason why the cuda backend cannot run here, if there is one (no device): a build without
+/// CUDA, no driver, or no device. Starts the driver.
 std::optional<Diagnostic> cuda_is_missing();
 
-/// What `calibrate --backend cuda --check` tells of the devices.
+/// The report of `calibrate --backend cuda --check` on the devices.
 struct CudaCheck {
-  std::string text;                   ///< GPUs, driver, split, what was proven; libraries.
-  std::vector<std::string> failures;  ///< Of the proof, a sentence each.
+  std::string text;                   ///< GPUs, driver, split, proof; libraries.
+  std::vector<std::string> failures;  ///< Failures of the proof, a sentence each.
 };
 
-/// Opens that many devices and proves that they keep to themselves and work at the same time.
-/// Errors (no device): those of cuda_is_missing; a GPU too small for the split; a driver call that
-/// fails.
+/// Opens that many devices. Proves that each stays on its own SMs and that all work at the same
+/// time. Errors (no device): the errors of cuda_is_missing; a GPU too small for the split; a driver
+/// call that fails.
 Result<CudaCheck> check_cuda_here(std::uint32_t devices);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// What stands for the cuda backend in builds without it.
+// The stand-in for the cuda backend in builds without it.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/backend.h"

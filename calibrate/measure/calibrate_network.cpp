@@ -1,4 +1,4 @@
-// Measure, sum up, add what lies between layers.
+// Measures, makes the profile, adds what belongs to no layer.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/calibrate_network.h"
@@ -9,7 +9,7 @@
 namespace plumbline {
 namespace {
 
-/// Does so as long as no device fails, which is an exception.
+/// Measures and makes the calibration. A failing device throws an exception.
 std::optional<Diagnostics> measure_all(CalibrationDevices& devices, const Network& network,
                                        const CalibrationOptions& options, CalibrationFile* file,
                                        std::optional<Calibration>& made) {

@@ -21,15 +21,15 @@
 namespace plumbline {
 namespace {
 
-/// What was measured at less of the usual clock is dropped: the devices were throttled.
+/// Rounds with less than this share of the usual clock are dropped: the devices were throttled.
 constexpr double kThrottledClock = 0.75;
-/// Then they rest for so long, twice as long the second time in a row, and so on.
+/// The rest after a throttled round. The n-th throttled round in a row rests n times as long.
 constexpr std::chrono::milliseconds kRest{100};
-/// After so many in a row that is the clock which they have.
+/// After this many throttled rounds in a row, the low clock counts as the usual one.
 constexpr int kMaxThrottled = 3;
 
-/// The layers of each device: stages as equal in FLOPs as a chain can be cut, each on as many
-/// devices as there are copies. Requires: copies divide the devices.
+/// The layers of each device. The chain is cut into stages as equal in FLOPs as possible. Each
+/// stage is on as many devices as there are copies. Requires: copies divide the devices.
 StageLayers layers_of_devices(const Network& network, const CalibrationOptions& options) {
   std::vector<Duration> work;
   work.reserve(network.layers.size());
@@ -54,8 +54,8 @@ struct ActiveDevices {
   std::uint32_t neighbours() const { return at_once - 1; }
 };
 
-/// The numbers of neighbours that are measured besides all: 0, 1, 3, 7, ..., and all but one, as it
-/// is near there that memory has no more to give; what lies between them is interpolated.
+/// The numbers of neighbours that are measured in addition to all of them: 0, 1, 3, 7, ..., and all
+/// but one, because the memory saturates near there. Numbers between them are interpolated.
 std::vector<std::uint32_t> neighbour_counts(std::uint32_t devices) {
   std::vector<std::uint32_t> counts;
   for (std::uint32_t size = 1; size < devices; size *= 2) counts.push_back(size - 1);
@@ -73,7 +73,8 @@ ActiveDevices active_of(std::uint32_t first, std::uint32_t count, std::uint32_t 
 
 ActiveDevices everybody(std::uint32_t devices) { return active_of(0, devices, devices); }
 
-/// Crews in which every device works once with each of these numbers of neighbours.
+/// Sets of active devices in which every device works once with each of these numbers of
+/// neighbours.
 std::vector<ActiveDevices> active_sets_of(std::uint32_t devices, bool takes_turns) {
   std::vector<ActiveDevices> active_sets;
   for (const std::uint32_t neighbours : neighbour_counts(devices)) {
@@ -107,14 +108,14 @@ BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
   return samples;
 }
 
-/// What the head of a kept calibration rules out, at a line of it.
+/// The error for a line of a kept calibration that its head rules out.
 Diagnostic not_kept_by_us(const KeptCalibration& kept, int line, std::string message) {
   return input_error({kept.source, line, 1, 1}, std::move(message),
                      "delete the file and calibrate anew");
 }
 
-/// Where passes go that were walked with so many neighbours (nothing = all), or with one
-/// micro-batch in flight; nothing where that is not measured.
+/// The samples for passes with this number of neighbours (nothing = all), or with one micro-batch
+/// in flight. Null where that is not measured.
 std::vector<StageSamples>* samples_with(BatchSamples& samples,
                                         std::optional<std::uint32_t> neighbours,
                                         bool one_in_flight) {
@@ -124,7 +125,7 @@ std::vector<StageSamples>* samples_with(BatchSamples& samples,
   return found == samples.beside.end() ? nullptr : &found->second;
 }
 
-/// Adds what an earlier calibration has kept of this batch.
+/// Adds the kept passes of an earlier calibration with this batch.
 std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& samples) {
   for (const KeptRound& round : kept.rounds) {
     if (round.batch != samples.batch) continue;
@@ -156,7 +157,7 @@ std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& sam
   return std::nullopt;
 }
 
-/// The crews whose devices have not all been measured with so many neighbours.
+/// The active sets with a device that was not yet measured with that number of neighbours.
 std::vector<ActiveDevices> active_sets_left(const BatchSamples& samples,
                                             std::vector<ActiveDevices> all) {
   std::vector<ActiveDevices> left;
@@ -178,8 +179,8 @@ class Rounds {
         samples_(samples),
         timers_(devices.timers(network, stages, options, samples.batch)) {}
 
-  /// Lets the crew walk for a round, or until the noise is small, the time is over, or it is
-  /// interrupted; a turn in any case, as a round without passes tells nothing.
+  /// Lets the active devices walk for a round, or until the noise is small, the time is over, or it
+  /// is interrupted. They walk at least one turn, as a round without passes says nothing.
   KeptRound measure_pass(const ActiveDevices& active) {
     KeptRound round;
     round.batch = samples_.batch;
@@ -204,7 +205,7 @@ class Rounds {
     const RealTime start = now();
     timers_->count_from(start);
     const auto round_time = static_cast<RealTime>(round_seconds(active) * 1e9);
-    // Others than those of all may have but one.
+    // Only rounds of all devices need no more than one turn.
     const std::size_t min = is_all ? 1 : timers_->cycle();
     while (!is_over(before + Duration{now() - start}, now() - start, round_time, min)) {
       timers_->go_on();
@@ -215,7 +216,7 @@ class Rounds {
     is_throttled_ = timers_->measures_clock() && !options_.one_more_round &&
                     *clock < kThrottledClock * usual_ && throttled_ < kMaxThrottled;
     if (!is_throttled_ && throttled_ == kMaxThrottled) usual_ = *clock;
-    if (is_all && !is_throttled_) note_clock(clock);  // fewer may go faster
+    if (is_all && !is_throttled_) note_clock(clock);  // fewer devices may run faster
     round.measured = Duration{now() - start};
     if (is_all) samples_.measured += round.measured;
     for (const std::uint32_t device : active.devices) {
@@ -239,17 +240,18 @@ class Rounds {
   /// Whether the last round was dropped.
   bool is_throttled() const { return is_throttled_; }
   bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
-  /// Of the devices at work, in MHz.
+  /// The clock of the devices at work, in MHz.
   std::optional<double> clock() const { return clock_; }
-  /// The slowest at the end of a round, as a share of the fastest.
+  /// The slowest clock at the end of a round, as a share of the fastest.
   double min_clock() const { return fastest_ > 0 ? slowest_ / fastest_ : 1; }
 
  private:
-  /// Whoever takes turns works for a part of the time; crews that do not share one round.
+  /// Devices that take turns work for a part of the time, so their round is longer. Active sets
+  /// that do not take turns share one round.
   double round_seconds(const ActiveDevices& active) const {
     const auto devices = static_cast<double>(active.devices.size());
     const auto all = static_cast<double>(samples_.stages.size());
-    const double share = active.one_in_flight ? 0.5 : 1;  // as often as all, for less
+    const double share = active.one_in_flight ? 0.5 : 1;  // as often as rounds of all, but shorter
     return share * options_.round_seconds * devices / active.at_once * devices / all;
   }
 
@@ -286,13 +288,13 @@ class Rounds {
   std::optional<double> clock_;
   double fastest_ = 0;
   double slowest_ = 0;
-  double usual_ = 0;   ///< What throttled devices are measured by.
-  int throttled_ = 0;  ///< Rounds in a row.
+  double usual_ = 0;   ///< The clock against which throttling is detected.
+  int throttled_ = 0;  ///< Throttled rounds in a row.
   bool is_throttled_ = false;
 };
 
-/// Powers of four about what layers hand on, with room for batches that are not measured: from a
-/// quarter of the smallest to 16 times the largest.
+/// Powers of four around the sizes of the layers' outputs, with room for batches that are not
+/// measured: from a quarter of the smallest to 16 times the largest.
 std::vector<Bytes> transfer_sizes(const Network& network, const CalibrationOptions& options) {
   constexpr std::int64_t kMin = 1 << 10;
   constexpr std::int64_t kMax = 1 << 26;
@@ -300,7 +302,7 @@ std::vector<Bytes> transfer_sizes(const Network& network, const CalibrationOptio
   std::int64_t min = kMax;
   std::int64_t max = kMin;
   for (const NetworkLayer& layer : network.layers) {
-    if (&layer == &network.layers.back()) break;  // it hands nothing on
+    if (&layer == &network.layers.back()) break;  // its output goes to no other layer
     min = std::min(min, output_bytes(network, layer, batches.front()).count / 4);
     max = std::max(max, output_bytes(network, layer, batches.back()).count);
   }
@@ -370,7 +372,7 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
   const StageLayers stages = layers_of_devices(network, options);
   Measured measured;
   measured.load = load_now();
-  // What was measured before counts first; then each batch in turn, round by round.
+  // Kept rounds come first; then each batch in turn, round by round.
   const std::vector<std::int64_t> sizes = batches_of(options);
   for (const KeptRound& round : options.kept.rounds) {
     if (std::find(sizes.begin(), sizes.end(), round.batch) == sizes.end())
@@ -391,12 +393,12 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
       if (options.one_more_round) return rounds_measured > 0;
       return samples.is_done() || seconds(samples.measured) >= options.max_seconds;
     };
-    // Rounds of all, and between them one of each crew.
+    // Rounds of all devices, and between them one of each active set.
     std::vector<ActiveDevices> active_sets;
     if (!samples.beside.empty())
       active_sets = active_sets_of(options.devices, devices.takes_turns());
     if (!options.one_more_round) active_sets = active_sets_left(samples, std::move(active_sets));
-    // After each round of all, a short one with one micro-batch in flight.
+    // After each round of all devices, a short one with one micro-batch in flight.
     const auto& one = samples.alone_in_flight;
     bool wants_one = any_missing(one);
     if (is_over() && active_sets.empty() && !wants_one) continue;
@@ -413,7 +415,7 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
       return options.keep && !round.passes.empty() ? options.keep(round) : std::nullopt;
     };
     while (!is_over() || !active_sets.empty() || wants_one) {
-      // What is compared is walked in turn, and all buffers are filled first.
+      // Walks that are compared alternate, and all buffers are filled first.
       if (!is_over() || (wants_one && rounds_measured == 0)) {
         if (auto trouble = measure_pass(everybody(options.devices))) return *trouble;
         ++rounds_measured;

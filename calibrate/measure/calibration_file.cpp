@@ -24,7 +24,7 @@ constexpr std::string_view kOneInFlight = "one in flight";
 constexpr std::string_view kDelete = "delete the file and calibrate anew";
 constexpr std::size_t kMaxBytes = std::size_t{1} << 32U;
 
-/// Goes through the lines of a file, and through the words of a line.
+/// A parser that goes through the lines of a file, and through the words of a line.
 class Parser {
  public:
   explicit Parser(const std::shared_ptr<const Source>& source) : rest_(source->text) {
@@ -113,7 +113,7 @@ class Parser {
     return error(word_at_, fmt::format("'{}' is no {}", clipped(word), what), kDelete, word.size());
   }
 
-  /// Passes of another batch, or of a later session, begin another round.
+  /// Ends the open round. Passes of another batch, or of a later session, begin another round.
   void close_round() {
     if (!open_.passes.empty()) kept_.rounds.push_back(std::move(open_));
     open_ = {};
@@ -211,7 +211,7 @@ class Parser {
   int number_ = 0;
   std::size_t at_ = 0;
   std::size_t word_at_ = 0;
-  std::size_t layers_ = 0;  ///< Of the pass before.
+  std::size_t layers_ = 0;  ///< The number of layers of the previous pass.
   bool is_cut_ = false;
 };
 
@@ -351,7 +351,7 @@ Result<std::optional<KeptCalibration>> CalibrationFile::resume() {
 std::optional<Diagnostic> CalibrationFile::open_new() {
   file_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file_ < 0) return errno == EEXIST ? taken(path_) : cannot_write(path_, errno);
-  flock(file_, LOCK_EX | LOCK_NB);  // it is new, so nobody else has it
+  flock(file_, LOCK_EX | LOCK_NB);  // it is new, so no other process uses it
   return std::nullopt;
 }
 
@@ -364,12 +364,13 @@ std::optional<Diagnostic> CalibrationFile::append(const CalibrationHead& head,
   } else if (is_resumed_) {
     text.insert(0, "resumed\n");
   }
-  // What an earlier process left cut off goes away now; so does what cannot be written whole.
+  // Removes an incomplete line of an earlier process now; later also text that cannot be written
+  // whole.
   if (ftruncate(file_, static_cast<off_t>(size_)) != 0) return cannot_write(path_, errno);
   if (!write_all(file_, text)) {
     const int error = errno;
     const bool is_empty = size_ == 0;
-    // Where even that fails, the next reader drops the line that is cut off.
+    // If even that fails, the next reader drops the incomplete line.
     [[maybe_unused]] const int failed = ftruncate(file_, static_cast<off_t>(size_));
     if (is_empty) remove();
     return cannot_write(path_, error,

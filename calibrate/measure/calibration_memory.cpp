@@ -14,7 +14,7 @@ namespace {
 
 double count(Bytes bytes) { return static_cast<double>(bytes.count); }
 
-/// Of the tensor that a layer takes; 4 bytes for each number or id.
+/// The bytes of a layer's input; 4 bytes for each number or id.
 double input_bytes(const NetworkLayer& layer, double batch) {
   return 4 * batch * static_cast<double>(layer.input.elements());
 }
@@ -32,8 +32,8 @@ double calibration_bytes(const Network& network, const StageLayers& stages, std:
     // The last layer's output is one of the activations below; its gradient is as large.
     double slot = count(output_bytes(network, network.layers[last], batch));
     if (!std::holds_alternative<Embedding>(begin.settings)) slot += 2 * input_bytes(begin, samples);
-    double widest = 0;    // of the gradients between layers, which take turns in full backwards
-    double max_left = 0;  // of the layers, whose scratch does
+    double widest = 0;    // of the gradients between layers, which share memory in full backwards
+    double max_left = 0;  // of the layers' scratch, which shares memory too
     for (std::size_t i = first; i <= last; ++i) {
       const NetworkLayer& layer = network.layers[i];
       if (i > first) widest = std::max(widest, input_bytes(layer, samples));
@@ -56,7 +56,7 @@ std::optional<Diagnostic> check_for_memory(const Network& network, const Mark& m
     return calibration_bytes(network, stages, samples, optimizer) <= count(available);
   };
   if (fits(batch)) return std::nullopt;
-  std::int64_t max = 0;  // fits, or is 0
+  std::int64_t max = 0;  // the largest batch known to fit, or 0
   for (std::int64_t too_many = batch; too_many - max > 1;) {
     const std::int64_t middle = max + (too_many - max) / 2;
     (fits(middle) ? max : too_many) = middle;

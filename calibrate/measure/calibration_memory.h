@@ -1,4 +1,4 @@
-// The memory that a calibration takes, told before it is taken.
+// The memory that a calibration needs, computed before it is allocated.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -14,12 +14,12 @@
 namespace plumbline {
 
 /// The bytes of all tensors of all walkers with micro-batches of `batch` samples: data, weights,
-/// gradients, optimizer state, and what the micro-batches in flight keep. The kernels' own scratch
-/// comes on top.
+/// gradients, optimizer state, and the activations of the micro-batches in flight. The kernels' own
+/// scratch comes on top.
 double calibration_bytes(const Network& network, const StageLayers& stages, std::int64_t batch,
                          OptimizerKind optimizer);
 
-/// An infeasible batch, where those bytes are more than `available`: with both numbers, and the
+/// An error (infeasible) if those bytes are more than `available`. It names both numbers, and the
 /// largest batch that would fit.
 std::optional<Diagnostic> check_for_memory(const Network& network, const Mark& mark,
                                            const StageLayers& stages, std::int64_t batch,

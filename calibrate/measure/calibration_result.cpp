@@ -1,4 +1,4 @@
-// What the samples of a calibration become.
+// The calibration from its samples.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
@@ -13,20 +13,20 @@
 namespace plumbline {
 namespace {
 
-/// A clock that falls further than to this share is told.
+/// A clock that falls below this share is reported.
 constexpr double kSteadyClock = 0.97;
 
 double mean_of(const std::vector<double>& all) {
   return static_cast<double>(measured_time(all).mean.count());
 }
 
-/// What it takes to time passes of a stage, in ns: it is in what was timed, and in no run.
+/// The cost of timing passes of a stage, in ns. Measured times contain it; a run does not.
 struct StampTimes {
-  double of_pass = 0;   ///< As one piece: what F and B take longer than a turn of both, each.
-  double of_layer = 0;  ///< Of a pass that is timed layer by layer: for each layer.
+  double of_pass = 0;   ///< As one piece: half of (F + B - turn).
+  double of_layer = 0;  ///< Per layer, in a pass timed layer by layer.
 };
 
-/// None where there are no turns: then stamps take no time.
+/// All 0 where there are no turns: then stamps take no time.
 StampTimes stamps_of(const StageSamples& stage) {
   StampTimes stamps;
   const std::vector<double>& turns = stage.piece_or_whole(Pass::turn);
@@ -46,15 +46,15 @@ StampTimes stamps_of(const StageSamples& stage) {
   return stamps;
 }
 
-/// A time without its stamps, which are never all of it.
+/// A time without its stamps; at least a tenth of it is left.
 double without(double stamps, double time) {
   constexpr double kMinShare = 0.1;
   return std::max(time - stamps, kMinShare * time);
 }
 
-/// The times of a stage's layers in one kind of pass, taken back to what the pass takes as one
-/// piece, where that was measured, without stamps; `first` is its first layer. Updates are those of
-/// layers with parameters: what between the stamps of others passes is none.
+/// The times of a stage's layers in one kind of pass, without stamps. They are scaled to the time
+/// of the pass as one piece, where that was measured. `first` is the stage's first layer. Only
+/// layers with parameters have updates; the time between the stamps of other layers is not one.
 std::vector<MeasuredTime> times_of(const Network& network, const StageSamples& stage,
                                    std::size_t first, Pass pass) {
   const StampTimes stamps = stamps_of(stage);
@@ -132,7 +132,7 @@ std::vector<Block> blocks_of(const std::vector<StageSamples>& stages) {
   return blocks;
 }
 
-/// Of the stage where they take the most; nothing where there are no turns.
+/// The stamps of the stage where they take the most time; nothing where there are no turns.
 std::optional<Duration> max_stamps(const std::vector<BatchSamples>& batches) {
   std::optional<Duration> max;
   for (const BatchSamples& samples : batches) {
@@ -145,8 +145,8 @@ std::optional<Duration> max_stamps(const std::vector<BatchSamples>& batches) {
   return max;
 }
 
-/// How much longer F and B take as pieces than their layers add up to, both without stamps: the
-/// largest share, with its sign. Nothing where no pass was timed as a piece.
+/// The largest relative difference, with its sign, between F or B as one piece and the sum of its
+/// layers. Both are without stamps. Nothing where no pass was timed as one piece.
 std::optional<double> closure_of(const BatchSamples& samples) {
   std::optional<double> worst;
   for (const StageSamples& stage : samples.stages) {
@@ -183,8 +183,8 @@ std::map<std::string, double> time_of_kinds(const Network& network,
   return times;
 }
 
-/// The factors of each kind of layer with 0, 1, ... neighbours, those between two measured numbers
-/// on the line between them. Nothing where a device has no clean passes with some number.
+/// The factors of each kind of layer with 0, 1, ... neighbours. Factors between two measured
+/// numbers are interpolated linearly. Nothing where a device has no clean passes with some number.
 std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Network& network,
                                                                       const BatchSamples& samples,
                                                                       std::uint32_t copies) {
@@ -211,7 +211,7 @@ std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Netw
   return factors;
 }
 
-/// Puts what was measured with fewer neighbours into calibration and profile.
+/// Adds the measurements with fewer neighbours to calibration and profile.
 void add_slowdown(const Network& network, const BatchSamples& samples, std::uint32_t copies,
                   Calibration& calibration) {
   if (samples.beside.empty()) return;
@@ -230,8 +230,8 @@ void add_slowdown(const Network& network, const BatchSamples& samples, std::uint
   }
 }
 
-/// Puts into calibration and profile what updates take where all devices update at once; what lies
-/// between none and all is on the line between them.
+/// Adds the slowdown of updates on all devices at once to calibration and profile. Numbers between
+/// none and all are interpolated linearly.
 void add_updates_at_once(const BatchSamples& samples, Calibration& calibration) {
   double among_others = 0;
   double at_once = 0;
@@ -256,8 +256,8 @@ void add_updates_at_once(const BatchSamples& samples, Calibration& calibration) 
     list.push_back(1 + (factor - 1) * static_cast<double>(k) / static_cast<double>(all - 1));
 }
 
-/// Puts what was measured with one micro-batch in flight into calibration and profile; what lies
-/// between one and all is on the line between them.
+/// Adds the measurements with one micro-batch in flight to calibration and profile. Numbers between
+/// one and all are interpolated linearly.
 void add_in_flight(const Network& network, const BatchSamples& samples, std::uint32_t copies,
                    Calibration& calibration) {
   if (samples.alone_in_flight.empty()) return;
@@ -328,7 +328,7 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
     calibration.drift = std::max(calibration.drift, samples.drift());
     calibration.noise = std::max(calibration.noise, samples.noise());
     add_slowdown(network, samples, options.copies,
-                 calibration);  // of the last batch, when all noise is known
+                 calibration);  // for the last batch only, when all noise is known
     add_in_flight(network, samples, options.copies, calibration);
     if (options.slowdown && &samples == &measured.batches.back())
       add_updates_at_once(samples, calibration);

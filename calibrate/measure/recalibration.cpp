@@ -16,10 +16,11 @@
 namespace plumbline {
 namespace {
 
-/// Rounds alone say how long is measured; in seconds.
+/// No limit of the measuring time, in seconds: only the rounds limit it.
 constexpr double kNoLimit = 1e9;
 
-/// The copies of the network that its devices hold: as many as the fewest that a stage is on.
+/// The number of copies of the network on its devices: the fewest devices of any stage, or 1 if
+/// that does not divide the number of devices.
 std::uint32_t copies_in(const OpGraph& graph) {
   std::size_t min = graph.slots();
   for (const std::vector<std::uint32_t>& slots : graph.stage_slots)
@@ -49,7 +50,7 @@ std::optional<Diagnostic> Recalibration::measure_pass(CalibrationDevices& device
     const auto told = profile_.provenance.find(name);
     return own != here.end() && told != profile_.provenance.end() && own->second == told->second;
   };
-  if (measured_passes_ == 1 && same("device") && same("library")) {  // as a run takes them
+  if (measured_passes_ == 1 && same("device") && same("library")) {  // as in a run
     KeptRound algorithms;
     algorithms.batch = options.batches.front();
     algorithms.algorithms = profile_.algorithms;
@@ -151,7 +152,7 @@ Result<std::optional<Outcome>> Recalibrations::predict(const Scenario& scenario,
   profile.measurements = timed.measurements;
   profile.slowdown = timed.slowdown;
   profile.in_flight = timed.in_flight;
-  again.noise.reset();  // one run is compared
+  again.noise.reset();  // a single run is compared
   auto outcome = plumbline::predict(again, Evaluation::events, &predicted.setup.partition);
   if (!outcome) return outcome.problems();
   return std::optional<Outcome>(*std::move(outcome));

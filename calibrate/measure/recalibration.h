@@ -17,13 +17,13 @@
 
 namespace plumbline {
 
-/// What is timed again: a network at one size of micro-batches, on as many devices as its runs use,
-/// with as many of its copies.
-/// Walks are added up, as if they were rounds of one calibration with pauses between them; each has
-/// buffers of its own, so that none of them decides.
+/// One thing that is timed again: a network with micro-batches of one size, on as many devices and
+/// with as many copies as its runs use.
+/// Walks add up as if they were rounds of one calibration with pauses between them. Each walk has
+/// its own buffers, so that no single placement of them decides.
 class Recalibration {
  public:
-  /// `profile` is what runs were predicted from: libraries take its algorithms where it was
+  /// `profile` is the one that runs were predicted from. Libraries use its algorithms where it was
   /// measured on such devices.
   Recalibration(std::shared_ptr<const Network> network, CalibrationOptions options,
                 const Profile& profile);
@@ -36,9 +36,10 @@ class Recalibration {
   /// fails.
   std::optional<Diagnostic> measure_pass(CalibrationDevices& devices);
 
-  /// "the layers were timed again 4 times: noise 0.41 %, drift 2.3 %"; or why that says nothing.
+  /// "the layers were timed again 4 times: noise 0.41 %, drift 2.3 %"; or the reason why there is
+  /// no result.
   std::string remark() const;
-  /// What all walks say; nothing where other work left no clean pass.
+  /// The result of all walks; nothing where other work left no clean pass.
   const std::optional<Calibration>& calibration() const { return calibration_; }
 
  private:
@@ -47,31 +48,31 @@ class Recalibration {
   Profile profile_;
   std::uint32_t measured_passes_ = 0;
   std::optional<Calibration> calibration_;
-  std::string missing_;  ///< Why there is none.
+  std::string missing_;  ///< The reason for no calibration.
 };
 
-/// Those of several runs; runs of one network in as many copies on as many devices with
-/// micro-batches of one size share one.
+/// The recalibrations of several runs. Runs with the same network, copies, devices and micro-batch
+/// size share one.
 class Recalibrations {
  public:
   /// Opens devices for a network, which outlives them.
   using Open = std::function<Result<std::unique_ptr<CalibrationDevices>>(
       const Network& network, const CalibrationOptions& options)>;
 
-  /// A walk takes so many seconds, and as many again for each number of devices at work at a time.
+  /// A walk takes `pass_seconds`, and as many again for each smaller number of devices at work.
   explicit Recalibrations(Open open, double pass_seconds = 1)
       : open_(std::move(open)), pass_seconds_(pass_seconds) {}
 
-  /// What this run consists of will be timed, too. Errors: the model is no network; those of
-  /// check_calibration and of opening devices.
+  /// Adds the network of this run to those that are timed. Errors: the model is no network; those
+  /// of check_calibration and of opening devices.
   std::optional<Diagnostics> add(const Scenario& scenario, const Outcome& predicted);
-  /// Times everything once more. Errors: those of Recalibration::walk.
+  /// Times everything once more. Errors: those of Recalibration::measure_pass.
   std::optional<Diagnostics> measure_pass();
   /// The same run (stages, devices, order) with the times of all walks in place of the profile's.
-  /// Nothing where they are not known. Requires: it was added. Errors: those of predict().
+  /// Nothing where these are unknown. Requires: it was added. Errors: those of predict().
   Result<std::optional<Outcome>> predict(const Scenario& scenario, const Outcome& predicted) const;
 
-  /// What this run consists of. Requires: it was added.
+  /// The recalibration that this run belongs to. Requires: it was added.
   const Recalibration& of(const Scenario& scenario, const Outcome& predicted) const;
 
  private:

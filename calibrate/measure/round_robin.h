@@ -10,8 +10,8 @@
 
 namespace plumbline {
 
-/// Lets so many threads work at once, first come, first served; every begin() that returned true is
-/// followed by end(). Those that wait do it as devices wait in a run: asleep as long as nothing can
+/// Lets `at_once` threads work at once, first come, first served. Every begin() that returned true
+/// is followed by end(). Waiting threads wait as devices do in a run: they sleep while no turn can
 /// be expected.
 class RoundRobin {
  public:

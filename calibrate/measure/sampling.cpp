@@ -13,7 +13,7 @@
 namespace plumbline {
 namespace {
 
-/// relative_half_width of samples that are sorted.
+/// relative_half_width of sorted samples.
 std::optional<double> half_width_of(const std::vector<double>& sorted) {
   const std::size_t cut = sorted.size() / 10;  // as statistics_of does
   const std::size_t kept = sorted.size() - 2 * cut;
@@ -27,7 +27,7 @@ std::optional<double> half_width_of(const std::vector<double>& sorted) {
   const double max = *(to - 1);
   const double mean = sum / count;
   if (!(mean > 0)) return std::nullopt;
-  // The winsorised samples: each that was cut off stands where the nearest kept one does.
+  // The winsorised samples: each cut sample has the value of the nearest kept one.
   const double winsorised = (sum + cut_count * (min + max)) / static_cast<double>(sorted.size());
   const auto square = [&](double sample) { return (sample - winsorised) * (sample - winsorised); };
   double squares = cut_count * (square(min) + square(max));
@@ -195,7 +195,7 @@ std::optional<LinkFit> fit_link(const TransferTable& table) {
 
   LinkFit fit;
   fit.latency = Duration{std::llround(latency)};
-  // A rate above what a profile may hold is as good as none.
+  // A rate above the limit of a profile counts as no limit.
   const double rate = slope > 0 ? 1e9 / slope : 0;
   if (slope > 0 && rate <= static_cast<double>(kLargestQuantity))
     fit.bandwidth = BytesPerSecond{std::max<std::int64_t>(std::llround(rate), 1)};

@@ -1,4 +1,4 @@
-// What runs ops for real: the interface between the runner and devices of one kind.
+// The interface between the runner and devices of one kind, which execute ops for real.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -19,68 +19,69 @@ namespace plumbline {
 
 /// One op that a device is to do now: an F, B, I, W, U, or a part of a B.
 struct Task {
-  std::uint32_t node = 0;       ///< Of the op graph: its activity names stage and micro-batch.
+  std::uint32_t node = 0;       ///< In the op graph; its activity names stage and micro-batch.
   std::uint32_t iteration = 0;  ///< Counted from 0, warm-up included.
-  std::uint32_t version = 0;    ///< Of the weights that it uses, or that an update makes.
+  std::uint32_t version = 0;    ///< Weights that it uses, or that an update makes.
   std::uint32_t oldest = 0;     ///< The oldest version that this device needs from here on.
-  RealTime begin = 0;           ///< Now.
+  RealTime begin = 0;           ///< The time now.
 };
 
-/// What it took.
+/// The time that a task took.
 struct Work {
   RealTime end = 0;
-  RealTime lost = 0;  ///< Nanoseconds in which the device was kept from working by others.
+  RealTime lost = 0;  ///< Nanoseconds that the device lost to other work.
 };
 
-/// One device at work. All calls come from the one thread that drives it, but for min_time.
+/// One device at work. One thread drives it and makes all calls except min_time.
 class Worker {
  public:
   virtual ~Worker() = default;
 
-  /// Comes first: pins the thread, allocates, warms up. Errors: an exception.
+  /// The first call: pins the thread, allocates, warms up. Errors: an exception.
   virtual void prepare() {}
 
-  /// Does the task and returns when its result is there. Where `stop` is set it may return early.
-  /// Errors: an exception, whose text ends the run; a Bug leaves run().
+  /// Executes the task and returns when its result is ready. It may return early once `stop` is
+  /// set. Errors: an exception, whose text ends the run; a Bug propagates out of run().
   virtual Work run(const Task& task, const std::atomic<bool>& stop) = 0;
 
-  /// A time that one of this device's ops takes at least, given what is predicted for it: waiters
-  /// sleep for so long. Called from any thread.
+  /// The least time that an op of this device takes, given its predicted time. Waiting threads
+  /// sleep for this long. Called from any thread.
   virtual Duration min_time(std::uint32_t iteration, std::uint32_t node, Duration predicted) const {
     static_cast<void>(iteration);
     static_cast<void>(node);
     return predicted / 2;
   }
 
-  /// A tensor for this device has come: `transfer` is an activation or gradient transfer whose
-  /// set latency and bandwidth have passed. Comes before the op that consumes it.
+  /// A tensor for this device has arrived. `transfer` is an activation or gradient transfer whose
+  /// configured time (latency and bandwidth) has passed. Called before the op that consumes the
+  /// tensor.
   virtual void take(std::uint32_t transfer) { static_cast<void>(transfer); }
 };
 
-/// A kind of device. A backend whose work is done on the calling thread (synthetic, cpu) gives one
-/// worker a device, and a thread drives each. One whose devices work by themselves (cuda) has a
-/// run() of its own: one thread enqueues everything in the order of the op graph, and of the runner
-/// it needs only the ledger and the record.
+/// A kind of device. A backend that works on the calling thread (synthetic, cpu) gives one worker
+/// per device, and one thread drives each worker. A backend whose devices work by themselves (cuda)
+/// has a run() of its own: one thread enqueues everything in the order of the op graph. It needs
+/// only the ledger and the record of the runner.
 class Backend {
  public:
   virtual ~Backend() = default;
 
   virtual std::string_view name() const = 0;
-  /// What the devices are, for provenance: "waits for the time that the model says".
+  /// A description of the devices, for provenance: "waits for the time that the model says".
   virtual std::string device_text() const = 0;
-  /// Whether gaps between ops, hand-overs and the ends of iterations cost time by themselves here;
-  /// if not, the scenario's `overhead` is added.
+  /// Whether gaps between ops, hand-overs and the ends of iterations cost real time on these
+  /// devices. If not, the scenario's `overhead` is added.
   virtual bool has_own_overheads() const = 0;
-  /// What a profile that is measured on the devices of the last run says of them; nothing where
+  /// The provenance that a profile measured on the devices of the last run would have. Empty where
   /// their times are not measured.
   virtual std::map<std::string, std::string> provenance() const { return {}; }
-  /// What a run has to say after it: "loss 2.31 in the first iteration, 0.43 in the last".
+  /// Remarks on the last run: "loss 2.31 in the first iteration, 0.43 in the last".
   virtual std::vector<std::string> remarks() const { return {}; }
 
-  /// Executes the orders, the nodes of each slot, and ends with a record or with the reason why it
-  /// was given up. The plan and its parts outlive the call, and after a hang the process; the costs
-  /// of its graph are what the ops are predicted to take. By default the threads of runner.h run
-  /// workers().
+  /// Executes the orders (the nodes of each slot). The result is a record, or the reason why the
+  /// run was given up. The plan and its parts must outlive the call, and after a hang the process.
+  /// The costs of its graph are the predicted times of the ops. By default the threads of runner.h
+  /// drive workers().
   virtual RunResult run(const RunPlan& plan, const DeviceOrders& orders, const RunOptions& options);
   /// The workers of all slots, for the default run().
   virtual std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) = 0;

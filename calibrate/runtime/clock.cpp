@@ -13,9 +13,9 @@
 namespace plumbline {
 namespace {
 
-constexpr RealTime kSpin = 100'000;  ///< So long before the end sleeping stops.
-/// Shorter ones do not pay: threads that wake up every few us take the cores from those that yield,
-/// and on Linux 6.18 with more threads than cores an op of 90 us then took milliseconds.
+constexpr RealTime kSpin = 100'000;  ///< Sleeping stops this long before the end.
+/// Shorter sleeps do not pay. Threads that wake up every few us take the cores from threads that
+/// yield. On Linux 6.18 with more threads than cores an op of 90 us then took milliseconds.
 constexpr RealTime kShortestSleep = 50'000;
 constexpr RealTime kLongestSleep = 20'000'000;  ///< So that a stop is noticed.
 

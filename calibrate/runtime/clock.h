@@ -13,13 +13,13 @@ using RealTime = std::int64_t;
 
 RealTime now();
 
-/// Waits until `deadline`, or until `stop` is set. It sleeps while the end is far off, because 8
-/// devices shall run on 2 cores, and looks again and again before it, because a sleeper is woken
-/// some 50 us late. Between two looks others may run: a thread that only spins would be taken off
-/// its core for milliseconds when another one needs it.
+/// Waits until `deadline`, or until `stop` is set. It sleeps while the deadline is far off, so that
+/// 8 devices can run on 2 cores. Shortly before the deadline it polls, because a sleeping thread
+/// wakes some 50 us late. Between two polls other threads may run: a thread that only spins would
+/// lose its core for milliseconds when another one needs it.
 void wait_until(RealTime deadline, const std::atomic<bool>& stop);
 
-/// The pause between two looks for something that is not to be expected before `earliest`.
+/// One pause between two polls for an event that is not expected before `earliest`.
 void pause_before(RealTime earliest);
 
 /// Asks the system to wake this thread without the usual slack of 50 us.

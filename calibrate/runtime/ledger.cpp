@@ -1,4 +1,4 @@
-// Books are kept as a list of changes; the peak is read off at the end.
+// The ledger is a list of changes; the peak is computed at the end.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/ledger.h"
@@ -14,8 +14,8 @@
 namespace plumbline {
 namespace {
 
-// The passes of a micro-batch through a stage, as bits: those that have ended, and those that have
-// begun, of which each part does.
+// The passes of a micro-batch through a stage, as bits: passes that have ended, and passes that
+// have begun. Each part of a pass begins it.
 constexpr std::uint8_t kForward = 1;
 constexpr std::uint8_t kBackwardInput = 2;
 constexpr std::uint8_t kBegunForward = 4;
@@ -106,7 +106,7 @@ std::uint32_t Ledger::version_of(std::uint32_t node) {
   const VersionUse& use = plan_.setup.weights[stage.stage].uses[activity.micro_batch.value];
   const bool is_forward = activity.kind == ActivityKind::forward;
   const std::uint32_t version = is_forward ? use.forward : use.backward;
-  // A backward that is split uses its weights in I.
+  // A split backward uses its weights in I.
   if (activity.kind != ActivityKind::backward_weight) use_version(stage, node, version);
   return version;
 }

@@ -21,7 +21,7 @@ Links::Links(const OpGraph& graph, Progress& progress, std::vector<Ledger>& ledg
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     if (!is_ours(node)) continue;
     if (is_blocking(node)) {
-      needs_[node] += 2;  // both devices have come to it
+      needs_[node] += 2;  // both devices have to reach it
       continue;
     }
     std::uint32_t& before = last[graph.nodes[node].resource];

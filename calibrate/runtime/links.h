@@ -1,5 +1,5 @@
-// What lies between the devices of a real run: links with a set latency and bandwidth, and the
-// moments at which several devices meet.
+// The connections between the devices of a real run: links with a set latency and bandwidth, and
+// the points at which several devices synchronize.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace plumbline {
 
-/// When each node of one iteration began and ended. An end may lie in the future: a transfer's
+/// The begin and end time of each node of one iteration. An end may lie in the future: a transfer's
 /// arrival is known when it starts.
 struct Progress {
   static constexpr RealTime kUnknown = -1;
@@ -33,31 +33,31 @@ struct Progress {
   std::vector<std::atomic<RealTime>> end;
 };
 
-/// Everything of an op graph that no device computes: transfers, hops of all-reduces, the moments
-/// around them, flushes. A channel carries one transfer at a time, for the hold of its cost; then
-/// the latency passes; channels that share a card share its bandwidth max-min fairly, with rates
-/// that change under way. Times follow from the real times at which devices make their results and
-/// from the graph's costs. The tensors of a real device move through Worker::take, which is called
-/// when these times have passed. May be called from all workers.
+/// All nodes of an op graph that no device computes: transfers, hops of all-reduces, the events
+/// around them, flushes. A channel carries one transfer at a time, for the hold time of its cost;
+/// then the latency passes. Channels that share a network card share its bandwidth max-min fairly,
+/// and their rates change while transfers run. Times follow from the graph's costs and from the
+/// real times at which devices finish their results. The tensors of a real device move through
+/// Worker::take, which is called when these times have passed. May be called from all workers.
 class Links {
  public:
   /// The graph, the progress and the ledgers (by slot) outlive it.
   Links(const OpGraph& graph, Progress& progress, std::vector<Ledger>& ledgers);
 
-  /// Forgets the last iteration; the next one starts at `start`. No worker runs meanwhile.
+  /// Clears the last iteration; the next one starts at `start`. No worker runs meanwhile.
   void restart(RealTime start);
 
-  /// A device has ended an op, whose end stands in the progress.
+  /// A device has finished an op. Its end is in the progress.
   void made(std::uint32_t node);
-  /// A device has come to a blocking transfer in its order.
+  /// A device has reached a blocking transfer in its order.
   void reached(std::uint32_t transfer, RealTime at);
 
-  /// Lets what flows on shared cards go on until `time`; returns when something ends next, if
-  /// anything is under way.
+  /// Advances the flows on shared cards to `time`. Returns when the next one ends, if any flow is
+  /// under way.
   std::optional<RealTime> advance(RealTime time);
-  /// Whether rates change under way, so that waiters have to call advance().
+  /// Whether rates change while transfers run, so that waiting threads have to call advance().
   bool shares_cards() const { return carriers_.shares_any(); }
-  /// Lets all end that is under way.
+  /// Lets everything end that is under way.
   void drain();
 
  private:
@@ -91,15 +91,15 @@ class Links {
   Progress& progress_;
   std::vector<Ledger>& ledgers_;
 
-  Consumers consumers_;  ///< Ours only.
+  Consumers consumers_;  ///< Only nodes that is_ours().
   Carriers carriers_;
-  std::vector<std::uint32_t> next_;  ///< The node behind each on its channel; size() = none.
+  std::vector<std::uint32_t> next_;  ///< The next node on the same channel; size() = none.
   std::vector<std::uint32_t> needs_;
 
   std::mutex mutex_;
   RealTime start_ = 0;
   std::vector<std::uint32_t> waits_for_;
-  std::vector<RealTime> ready_;  ///< The latest of what each node waited for so far.
+  std::vector<RealTime> ready_;  ///< Per node, the latest end among its inputs so far.
   std::vector<std::uint32_t> startable_;
   std::optional<FairShare> fair_share_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;

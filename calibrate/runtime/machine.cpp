@@ -26,7 +26,7 @@ std::string_view next_line(std::string_view& text) {
   return line;
 }
 
-/// What stands behind `separator` in a line that begins with `key`, without blanks before it.
+/// The text after `separator` in a line that begins with `key`, without leading blanks.
 std::optional<std::string_view> value_in(std::string_view line, std::string_view key,
                                          char separator) {
   const std::size_t at = line.find(separator);
@@ -125,7 +125,7 @@ std::optional<double> load_now() { return load_in(text_of("/proc/loadavg")); }
 
 std::optional<Bytes> available_memory() {
   auto available = available_memory_in(text_of("/proc/meminfo"));
-  // Version 2 of control groups, then version 1; inside a container its own group is the root.
+  // Control groups version 2, then version 1. Inside a container its own group is the root.
   for (const char* path :
        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     const auto limit = number_in(text_of(path));  // "max" is no number

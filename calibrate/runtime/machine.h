@@ -1,4 +1,4 @@
-// The machine that measures: what it is, how busy, how fast and how large it is right now.
+// The machine that measures: its name, and its current load, clock and free memory.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace plumbline {
 
-// What the system's texts say. Nothing where they do not.
+// Values read from the system's text files; nothing where a file does not have them.
 
 /// "Intel(R) Xeon(R) ...", the first processor's name in /proc/cpuinfo.
 std::optional<std::string> processor_in(std::string_view cpuinfo);
@@ -19,7 +19,7 @@ std::optional<std::string> processor_in(std::string_view cpuinfo);
 std::optional<double> clock_in(std::string_view cpuinfo);
 /// The load average of the last minute in /proc/loadavg.
 std::optional<double> load_in(std::string_view loadavg);
-/// What programs can get without swapping (MemAvailable) in /proc/meminfo.
+/// The memory that programs can get without swapping: MemAvailable in /proc/meminfo.
 std::optional<Bytes> available_memory_in(std::string_view meminfo);
 /// The distribution's name in /etc/os-release, without its quotes.
 std::optional<std::string> distribution_in(std::string_view os_release);
@@ -32,13 +32,13 @@ std::string processor_name();
 std::string host_name();
 /// "Linux 6.1.0 x86_64, Debian GNU/Linux 12 (bookworm)".
 std::string system_name();
-/// "gcc 12.2.0": what this program was built with.
+/// "gcc 12.2.0": the compiler that built this program.
 std::string compiler_name();
-/// What the processors run at now, in MHz: as cpufreq says, else as /proc/cpuinfo does.
+/// The processors' clock now, in MHz: from cpufreq, else from /proc/cpuinfo.
 std::optional<double> clock_now();
 std::optional<double> load_now();
-/// What this process may still get: the system's, or the limit of its control group where that is
-/// less.
+/// The memory that this process can still get: the system's available memory, or its control
+/// group's limit where that is less.
 std::optional<Bytes> available_memory();
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Profiles that were measured on other devices than those of a run.
+// A check for profiles that were measured on other devices than those of a run.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace plumbline {
 
-/// What a measured profile's provenance says otherwise than that of `here`, of what both tell:
-/// "the profile was measured elsewhere: sms 64, here 32". Nothing where all agree, where the
-/// profile's times are not measured, or where `here` is empty. Of another backend's profile nothing
-/// else is compared.
+/// The differences between a measured profile's provenance and `here`, in the entries that both
+/// have: "the profile was measured elsewhere: sms 64, here 32". Nothing where all agree, where the
+/// profile's times are not measured, or where `here` is empty. For another backend's profile, only
+/// the backend is compared.
 std::optional<std::string> measured_elsewhere(const Profile& profile,
                                               const std::map<std::string, std::string>& here);
 

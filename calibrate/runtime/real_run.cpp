@@ -9,7 +9,7 @@
 
 #include "calibrate/runtime/provenance_check.h"
 #include "sim/engine/idle.h"
-#include "sim/planning/predict.h"
+#include "sim/setup/resolve_setup.h"
 
 namespace plumbline {
 namespace {
@@ -27,6 +27,89 @@ std::size_t median_of(const std::vector<double>& times, const std::vector<std::s
   std::sort(order.begin(), order.end(),
             [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
   return order[(order.size() - 1) / 2];
+}
+
+/// The setup and the graph that devices execute.
+struct Executed {
+  TrainingSetup setup;
+  OpGraph graph;
+};
+
+/// Adds the time of each iteration. Returns the iterations that count: the clean ones, or all if
+/// none was clean.
+std::vector<std::size_t> add_times(const Executed& executed, RealRun& real) {
+  std::vector<std::size_t> counted;
+  for (std::size_t i = 0; i < real.iterations.size(); ++i) {
+    if (real.iterations[i].clean) counted.push_back(i);
+  }
+  real.clean = counted.size();
+  if (counted.empty()) {
+    counted.resize(real.iterations.size());
+    std::iota(counted.begin(), counted.end(), std::size_t{0});
+  }
+  for (const MeasuredIteration& iteration : real.iterations) {
+    const Metrics metrics = measure(executed.graph, iteration.trace, executed.setup.steady_window);
+    const double traced = executed.setup.iteration_time_of(metrics);
+    const double untraced = iteration.untraced && metrics.makespan.count() > 0
+                                ? seconds(*iteration.untraced) / seconds(metrics.makespan)
+                                : 1;
+    real.times_s.push_back(traced * untraced);
+  }
+  std::vector<double> counted_times;
+  counted_times.reserve(counted.size());
+  for (const std::size_t i : counted) counted_times.push_back(real.times_s[i]);
+  real.time_s = statistics_of(std::move(counted_times));
+  return counted;
+}
+
+/// Adds the outcome of the shown iteration, which represents all.
+std::optional<Diagnostics> add_outcome(Executed executed, RealRun& real) {
+  const MeasuredIteration& shown = real.iterations[real.shown];
+  auto outcome = assess(std::move(executed.setup), std::move(executed.graph), shown.trace);
+  if (!outcome) return outcome.problems();
+  real.outcome = *std::move(outcome);
+  real.outcome.bubble_terms = bubble_terms(real.outcome, /*measured=*/true);
+  real.outcome.memory = shown.memory;
+  if (shown.untraced && real.times_s[real.shown] > 0) {  // the trace gives the shape, not the time
+    real.traced_s = real.outcome.iteration_time_s;
+    real.outcome.iteration_time_s = real.times_s[real.shown];
+    real.outcome.throughput_samples_per_s =
+        real.outcome.samples_per_iteration() / real.outcome.iteration_time_s;
+  }
+  real.rounds_s = {real.outcome.iteration_time_s};
+  return std::nullopt;
+}
+
+/// Adds the description of the backend and its remarks.
+void describe(const Backend& backend, RealRun& real) {
+  real.backend = backend.name();
+  real.device = backend.device_text();
+  real.cores = usable_cores();
+  if (auto elsewhere = measured_elsewhere(real.outcome.setup.model->profile, backend.provenance()))
+    real.remarks.push_back(*std::move(elsewhere));
+  const std::vector<std::string> own = backend.remarks();
+  real.remarks.insert(real.remarks.end(), own.begin(), own.end());
+}
+
+/// Runs a graph for real. Errors, without a mark: those of run_setup() but for lower()'s.
+Result<RealRun> execute(TrainingSetup setup, OpGraph graph, Backend& backend,
+                        const RunOptions& options) {
+  auto executed = std::make_unique<Executed>(Executed{std::move(setup), std::move(graph)});
+  auto result = backend.run(RunPlan{executed->graph, executed->setup},
+                            nodes_by_slot(executed->graph), options);
+  if (const auto* failure = std::get_if<RunFailure>(&result)) {
+    Diagnostic problem = given_up(executed->graph, *failure);
+    // A hung thread still reads it.
+    if (failure->kind == RunFailure::Kind::hung) static_cast<void>(executed.release());
+    return problem;
+  }
+  RealRun real;
+  real.iterations = std::move(std::get<RunRecord>(result).iterations);
+  const std::vector<std::size_t> counted = add_times(*executed, real);
+  real.shown = median_of(real.times_s, counted);
+  if (auto problems = add_outcome(std::move(*executed), real)) return *problems;
+  describe(backend, real);
+  return real;
 }
 
 }  // namespace
@@ -50,89 +133,23 @@ double RealRun::spread_of_rounds() const {
 
 Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
                              const RunOptions& options) {
-  // The same schedule that is simulated, with nothing modelled that is there by itself.
+  // The same schedule that is simulated, without models of costs that a real run has by itself.
   Scenario bare = scenario;
   if (backend.has_own_overheads()) bare.overheads = {};
   auto setup = resolve_setup(bare);
   if (!setup) return setup.problems();
   if (backend.has_own_overheads()) setup->forget_split();
-  auto run = run_setup(*std::move(setup), backend, options);
-  if (run) return run;
-  Diagnostics problems = run.problems();
-  for (Diagnostic& problem : problems) {
-    const bool is_given_up = !problem.detail.empty();
-    if (is_given_up && !problem.mark.source) problem.mark = scenario.schedule.name_mark;
-  }
-  return at_micro_batches(scenario, std::move(problems));
+  auto graph = lower(*setup);
+  if (!graph) return located(graph.problems(), scenario.schedule.micro_batches_mark);
+  auto run = execute(*std::move(setup), *std::move(graph), backend, options);
+  if (!run) return located(run.problems(), scenario.schedule.name_mark);
+  return run;
 }
 
 Result<RealRun> run_setup(TrainingSetup setup, Backend& backend, const RunOptions& options) {
   auto graph = lower(setup);
   if (!graph) return graph.problems();
-  struct Executed {
-    TrainingSetup setup;
-    OpGraph graph;
-  };
-  auto executed = std::make_unique<Executed>(std::move(setup), *std::move(graph));
-
-  // Run it.
-  const OpGraph& ran = executed->graph;
-  auto result = backend.run(RunPlan{ran, executed->setup}, nodes_by_slot(ran), options);
-  if (const auto* failure = std::get_if<RunFailure>(&result)) {
-    Diagnostic problem = given_up(ran, *failure);
-    // A thread that hangs still reads it.
-    if (failure->kind == RunFailure::Kind::hung) static_cast<void>(executed.release());
-    return problem;
-  }
-
-  // What each iteration took.
-  RealRun real;
-  real.iterations = std::move(std::get<RunRecord>(result).iterations);
-  std::vector<std::size_t> counted;
-  for (std::size_t i = 0; i < real.iterations.size(); ++i) {
-    if (real.iterations[i].clean) counted.push_back(i);
-  }
-  real.clean = counted.size();
-  if (counted.empty()) {
-    counted.resize(real.iterations.size());
-    std::iota(counted.begin(), counted.end(), std::size_t{0});
-  }
-  for (const MeasuredIteration& iteration : real.iterations) {
-    const Metrics metrics = measure(ran, iteration.trace, executed->setup.steady_window);
-    const double told = executed->setup.iteration_time_of(metrics);
-    const double untraced = iteration.untraced && metrics.makespan.count() > 0
-                                ? seconds(*iteration.untraced) / seconds(metrics.makespan)
-                                : 1;
-    real.times_s.push_back(told * untraced);
-  }
-  std::vector<double> clean_times;
-  clean_times.reserve(counted.size());
-  for (const std::size_t i : counted) clean_times.push_back(real.times_s[i]);
-  real.time_s = statistics_of(std::move(clean_times));
-
-  // The one in the middle stands for all.
-  real.shown = median_of(real.times_s, counted);
-  const MeasuredIteration& shown = real.iterations[real.shown];
-  auto outcome = assess(std::move(executed->setup), std::move(executed->graph), shown.trace);
-  if (!outcome) return outcome.problems();
-  real.outcome = *std::move(outcome);
-  real.outcome.bubble_terms = bubble_terms(real.outcome, /*measured=*/true);
-  real.outcome.memory = shown.memory;
-  if (shown.untraced && real.times_s[real.shown] > 0) {  // the trace tells the shape, not the time
-    real.traced_s = real.outcome.iteration_time_s;
-    real.outcome.iteration_time_s = real.times_s[real.shown];
-    real.outcome.throughput_samples_per_s =
-        real.outcome.samples_per_iteration() / real.outcome.iteration_time_s;
-  }
-  real.rounds_s = {real.outcome.iteration_time_s};
-  real.backend = backend.name();
-  real.device = backend.device_text();
-  real.cores = usable_cores();
-  if (auto elsewhere = measured_elsewhere(real.outcome.setup.model->profile, backend.provenance()))
-    real.remarks.push_back(*std::move(elsewhere));
-  const std::vector<std::string> own = backend.remarks();
-  real.remarks.insert(real.remarks.end(), own.begin(), own.end());
-  return real;
+  return execute(std::move(setup), *std::move(graph), backend, options);
 }
 
 RealRun together(std::vector<RealRun> rounds) {
@@ -146,7 +163,7 @@ RealRun together(std::vector<RealRun> rounds) {
   }
   const std::size_t middle = median_of(times, counted);
   RealRun all;
-  std::vector<std::string> others;  // what those of other rounds say besides
+  std::vector<std::string> others;  // additional remarks of other rounds
   std::vector<double> clean_times;
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     RealRun& one = rounds[i];

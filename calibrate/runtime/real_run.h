@@ -1,4 +1,4 @@
-// A scenario executed for real: what was measured, in the same terms as a prediction.
+// A scenario executed for real, with its measurements in the same terms as a prediction.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -21,25 +21,27 @@ struct RealRun {
   Outcome outcome;
   std::vector<MeasuredIteration> iterations;
   std::vector<double> times_s;  ///< The time of a mini-batch in each iteration.
-  Statistics time_s;            ///< Of the clean iterations; of all where none was.
+  Statistics time_s;            ///< Over the clean iterations; over all where none was.
   std::size_t shown = 0;        ///< The iteration of `outcome`.
-  /// The time of the shown iteration when it told its trace, where it was executed once more for
-  /// that.
+  /// The time of the shown iteration with its trace recorded, where it was executed a second time
+  /// to record it.
   std::optional<double> traced_s;
   std::size_t clean = 0;
-  /// The iteration time of each round, of those with a clean iteration; of all where none has.
+  /// The iteration time of each round that has a clean iteration; of all rounds where none has.
   std::vector<double> rounds_s;
   std::string backend;
   std::string device;
   unsigned cores = 1;
-  std::vector<std::string> remarks;  ///< Of the profile beside these devices, and of the backend.
+  std::vector<std::string> remarks;  ///< On the profile against these devices, and by the backend.
 
-  /// From the release of an op, or of a part of one, to its begin in the shown iteration: the mean.
+  /// The mean time from the release of an op (or of a part of one) to its begin, in the shown
+  /// iteration.
   double hand_over_per_op_s() const;
   /// The distance of the fastest and the slowest round, relative to the time of `outcome`.
   double range_of_rounds() const;
-  /// What the time of `outcome` may be off by, as its rounds differ: half their range, or from four
-  /// rounds on half the 95 % interval of their median. 0 for one round.
+  /// The uncertainty of the time of `outcome` from the differences between rounds. It is half the
+  /// range of the rounds, or with four or more rounds half the 95 % interval of their median. 0 for
+  /// one round.
   double spread_of_rounds() const;
 };
 
@@ -50,8 +52,8 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend, const R
 /// lower() and assess(); a run that was given up (infeasible), with where every device stood.
 Result<RealRun> run_setup(TrainingSetup setup, Backend& backend, const RunOptions& options);
 
-/// Runs of one scenario as one: all their iterations, and the outcome of the round in the middle
-/// (the lower of two), of those with a clean iteration. Requires: at least one.
+/// Merges the runs of one scenario: all their iterations, and the outcome of the middle round (the
+/// lower of two) among those with a clean iteration. Requires: at least one.
 RealRun together(std::vector<RealRun> rounds);
 
 }  // namespace plumbline

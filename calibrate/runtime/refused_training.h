@@ -1,4 +1,4 @@
-// What of a scenario's training no network is executed with.
+// The settings of a scenario's training that no network is executed with.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,8 +12,9 @@
 
 namespace plumbline {
 
-/// Why real devices do not run a scenario, whatever their kernels are, if so: they hold gradients
-/// and weights whole, gather weights behind the update, and run one op after the other.
+/// The reason why real devices do not run a scenario with any kernels, if there is one. Real
+/// devices hold gradients and weights whole, gather weights after the update, and run one op after
+/// the other.
 inline std::optional<Diagnostic> check_for_devices(const Scenario& scenario) {
   if (scenario.sharded >= Sharded::gradients) {
     return input_error(scenario.sharded_mark,
@@ -36,8 +37,9 @@ inline std::optional<Diagnostic> check_for_devices(const Scenario& scenario) {
   return std::nullopt;
 }
 
-/// Why a scenario is not run with real kernels, if so: they add up gradients in the network's
-/// element type, run whole sequences, and a layer makes all of its activations again or none.
+/// The reason why a scenario is not run with real kernels, if there is one. Real kernels add up
+/// gradients in the network's element type and run whole sequences. A layer recomputes all of its
+/// activations or none.
 inline std::optional<Diagnostic> check_training(const Scenario& scenario) {
   if (scenario.gradient_width != 1) {
     return input_error(scenario.gradient_mark,

@@ -1,4 +1,4 @@
-// The JSON of real runs; the one file of this floor that knows the JSON library.
+// The JSON of real runs; the only file of this folder that uses the JSON library.
 //
 // SPDX-License-Identifier: MIT
 #include <algorithm>
@@ -53,7 +53,7 @@ Json point_json(const ValidationPoint& point) {
   const Validation& v = point.validation;
   const Outcome& p = v.predicted;
   const Outcome& m = v.measured.outcome;
-  // What was measured is not known where no iteration was clean.
+  // Measured values are unknown where no iteration was clean.
   const auto if_clean = [&](Json value) { return v.clean() ? std::move(value) : Json(nullptr); };
   Json devices = Json::array();
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {

@@ -1,4 +1,4 @@
-// What a run executes, all of it fixed.
+// The plan that a run executes, with everything decided.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -7,17 +7,18 @@
 
 namespace plumbline {
 
-/// The graph with the true costs of its ops, and what the memory and the weights of its stages are.
+/// The graph with the true costs of its ops, and the setup with the memory and weights of its
+/// stages.
 struct RunPlan {
   const OpGraph& graph;
   const TrainingSetup& setup;
 
-  /// How many layers of a stage make activations again where any does: its first ones.
+  /// The number of layers of a stage, from its first on, that recompute where any layer does.
   std::size_t recomputation(std::size_t stage) const {
     return setup.recomputed.empty() ? setup.partition.stages[stage].layers.size()
                                     : setup.recomputed[stage];
   }
-  /// Whether a stage runs any layer again under this kind of recomputation.
+  /// Whether a stage recomputes any layer under this kind of recomputation.
   bool recomputes(Recompute recompute, std::size_t stage) const {
     return recompute != Recompute::none && recomputation(stage) > 0;
   }

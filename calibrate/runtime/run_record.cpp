@@ -1,4 +1,4 @@
-// Reading a measured iteration, and telling where devices stood.
+// Reading a measured iteration, and printing the states of devices.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/run_record.h"

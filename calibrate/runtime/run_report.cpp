@@ -67,7 +67,7 @@ std::string nothing_clean(const RealRun& run) {
       run.iterations.size(), run.iterations.size() == 1 ? "" : "s");
 }
 
-/// "this machine is 12.00 % slower than when it was calibrated"; "" where that is not known.
+/// "this machine is 12.00 % slower than when it was calibrated"; "" where that is unknown.
 std::string change_text(const Validation& v) {
   const auto change = v.machine_change();
   if (!change) return "";
@@ -75,7 +75,7 @@ std::string change_text(const Validation& v) {
                      percent(std::abs(*change)), *change < 0 ? "faster" : "slower");
 }
 
-/// What the verdict means here, in a sentence, and in another one how the machine has changed.
+/// A sentence on what the verdict means here, and another one on how the machine has changed.
 std::string verdict_text(const Validation& v) {
   if (!v.clean())
     return "INCONCLUSIVE: " + nothing_clean(v.measured) +
@@ -108,7 +108,7 @@ std::string verdict_text(const Validation& v) {
   return "";
 }
 
-/// What the columns of measured values are called: those of a run without a clean iteration show
+/// The title of the columns of measured values. The values of a run without a clean iteration show
 /// what happened, but are no measurement.
 std::string measured_title(const Validation& v) { return v.clean() ? "measured" : "disturbed"; }
 
@@ -189,7 +189,7 @@ std::string causes(const Validation& v) {
   return table.print();
 }
 
-/// What the predictions have to say besides their numbers, each sentence once.
+/// The notes of the predictions, each sentence once.
 std::string notes(const std::vector<ValidationPoint>& points) {
   std::vector<std::string> told;
   std::string text;
@@ -203,7 +203,7 @@ std::string notes(const std::vector<ValidationPoint>& points) {
   return text;
 }
 
-/// Where the error comes from, how far off the starts are, how steady the measurement was.
+/// The causes of the error, the errors of the starts, and the noise of the measurement.
 std::string where_and_how(const Validation& v) {
   std::string text = "\nwhere the error comes from\n" + causes(v);
   text += fmt::format(
@@ -273,7 +273,7 @@ std::string other_overrides(const ValidationPoint& point) {
   return fmt::format("{}", fmt::join(others, " "));
 }
 
-/// How many runs were not measured.
+/// The number of runs without a clean iteration.
 std::string disturbed_text(std::size_t measured, std::size_t runs) {
   if (measured == runs) return "";
   return fmt::format(
@@ -290,8 +290,8 @@ std::string median_and_worst(std::vector<double> errors) {
                      percent(errors.back()));
 }
 
-/// What heads the table: the errors, first the prediction's own where the layers were timed again,
-/// and how this machine has changed since it was calibrated.
+/// The text above the table: the errors, and how this machine has changed since it was calibrated.
+/// Where the layers were timed again, the prediction's own error comes first.
 std::string errors_text(const std::vector<ValidationPoint>& points) {
   std::vector<double> own, by_profile, changes;
   for (const ValidationPoint& point : points) {
@@ -315,7 +315,7 @@ std::string errors_text(const std::vector<ValidationPoint>& points) {
       median_and_worst(by_profile));
 }
 
-/// What of the predictions nobody has measured, and where.
+/// The parts of the predictions that nobody has measured, and in which runs.
 std::string estimates_text(const std::vector<ValidationPoint>& points) {
   std::map<std::string, std::size_t> rows;
   for (const ValidationPoint& point : points) {
@@ -328,7 +328,7 @@ std::string estimates_text(const std::vector<ValidationPoint>& points) {
   return text.empty() ? "" : '\n' + text;
 }
 
-/// How far rounds of one run are apart, where there are several.
+/// The largest range of the rounds of one run, where there are several.
 std::string rounds_text(const std::vector<ValidationPoint>& points) {
   double max = 0;
   std::size_t rounds = 0;
@@ -340,7 +340,7 @@ std::string rounds_text(const std::vector<ValidationPoint>& points) {
   return rounds > 1 ? fmt::format("rounds of one run differ by {} at most\n", percent(max)) : "";
 }
 
-/// What the verdicts on several runs come to, in a sentence.
+/// A sentence that sums up the verdicts on several runs.
 std::string verdict_text(const std::vector<ValidationPoint>& points) {
   const auto count = [&](Verdict verdict) {
     return static_cast<std::size_t>(std::count_if(

@@ -14,29 +14,29 @@
 
 namespace plumbline {
 
-/// The tables of `simulate` for the iteration in the middle, then how it was measured.
+/// The tables of `simulate` for the median iteration, then how it was measured.
 std::string to_table(const RealRun& run, const std::optional<TimelineStyle>& style);
 
-/// The JSON of `simulate`, with a `measured` object behind it.
+/// The JSON of `simulate`, followed by a `measured` object.
 std::string to_json(const RealRun& run, const std::string& version);
 
-/// Of one point: predicted beside measured and where the error comes from. Of several: a line each
-/// and whether their order was predicted. Where no iteration was clean, nothing is compared: the
-/// median of the disturbed ones is told, marked as such.
-/// Requires: at least one.
+/// For one point: predicted beside measured, and the causes of the error. For several points: a
+/// line each, and whether their order was predicted. Where no iteration was clean, nothing is
+/// compared: the median of the disturbed ones is reported, marked as such.
+/// Requires: at least one point.
 std::string to_table(const std::vector<ValidationPoint>& points);
 
-/// What cannot be known because no iteration was clean is null.
+/// Values that are unknown because no iteration was clean are null.
 std::string to_json(const std::vector<ValidationPoint>& points, const std::string& version);
 
-/// For the HTML report: how far off the prediction was, and where that comes from.
+/// For the HTML report: the error of the prediction, and its causes.
 std::vector<ReportFigure> report_figures(const Validation& validation);
 
 /// For the HTML report: the verdict, and how it was measured, in sentences.
 std::vector<std::string> report_remarks(const Validation& validation);
 std::vector<std::string> report_remarks(const RealRun& run);
 
-/// The verdict on all points: off where one is, else inconclusive where one is, else close.
+/// The verdict on all points: off if any is off, else inconclusive if any is, else close.
 Verdict verdict_on(const std::vector<ValidationPoint>& points);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// The threads of a run, how they meet, and how a run that cannot go on is given up.
+// The threads of a run, their meetings between iterations, and how a run is given up.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/runner.h"
@@ -18,14 +18,14 @@
 namespace plumbline {
 namespace {
 
-/// Waking up this much late is the machine's usual way, not lost time.
+/// A wake-up this late is usual for the machine, and does not count as lost time.
 constexpr RealTime kUsualDelay = 100'000;
-/// Between the end of an iteration and the start of the next, so that all are awake by then.
+/// The pause before the start of an iteration, so that all threads are awake by then.
 constexpr RealTime kPrelude = 300'000;
-/// A hung device is left behind when it has not noticed the stop after so long.
+/// A hung device is left behind if it has not noticed the stop after this time.
 constexpr std::chrono::milliseconds kGrace{200};
 
-/// What a device is at, in one word that the watcher reads.
+/// The state of a device, in one machine word that the watcher reads.
 class DeviceStatus {
  public:
   void waits(std::uint32_t node, std::uint32_t for_node) {
@@ -58,19 +58,19 @@ class DeviceStatus {
   std::atomic<std::uint64_t> bits_{static_cast<std::uint64_t>(DeviceStand::State::done)};
 };
 
-/// One device's corner: no other device writes here.
+/// The state of one device: no other device writes it.
 struct alignas(64) DeviceState {
   std::unique_ptr<Worker> worker;
   std::vector<std::uint32_t> order;
   DeviceStatus stand;
-  std::atomic<RealTime> since{0};  ///< When its current op began.
+  std::atomic<RealTime> since{0};  ///< The begin of its current op.
   std::atomic<std::uint64_t> steps{0};
-  RealTime lost = 0;      ///< In this iteration.
-  RealTime last_end = 0;  ///< Of its last op.
+  RealTime lost = 0;      ///< Lost in this iteration.
+  RealTime last_end = 0;  ///< The end of its last op.
 };
 
-/// Everything that the threads of one run share. They hold it together, so that one which hangs
-/// can be left behind.
+/// Everything that the threads of one run share. They own it together, so that a hung thread can be
+/// left behind.
 class Execution {
  public:
   Execution(const RunPlan& plan, Backend& backend, const DeviceOrders& orders,
@@ -91,7 +91,7 @@ class Execution {
     }
   }
 
-  /// The life of one device's thread.
+  /// The main function of one device's thread.
   void drive(std::uint32_t slot) {
     DeviceState& device_state = device_states_[slot];
     try {
@@ -115,13 +115,14 @@ class Execution {
     leave();
   }
 
-  /// From a handler: the exception is for whoever called run(), and nobody goes on.
+  /// Called in an exception handler. The exception goes to the caller of run(), and all threads
+  /// stop.
   void carry() {
     thrown_.keep_current();
     stop_ = true;
   }
 
-  /// One device's thread ends, or cannot begin.
+  /// Called when one device's thread ends, or cannot begin.
   void leave() {
     {
       const std::lock_guard lock(mutex_);
@@ -147,8 +148,8 @@ class Execution {
     return exited_ == device_states_.size();
   }
 
-  /// Requires: watch() has ended. Throws what is no failure of the run: a bug, or what the caller's
-  /// own part threw.
+  /// Requires: watch() has ended. Throws exceptions that are no failure of the run: a bug, or an
+  /// exception of the caller's own part.
   RunResult take() {
     const std::lock_guard lock(mutex_);
     thrown_.rethrow();
@@ -169,7 +170,7 @@ class Execution {
         told = done;
         options_.progress(done, options_.warm_up + options_.max_iterations);
       }
-      // A deadlock is one when two looks show the same.
+      // It is a deadlock if two checks in a row show the same state.
       const std::uint64_t steps = all_steps();
       const bool stuck = all_wait();
       if (stuck && steps_before == steps) {
@@ -192,7 +193,7 @@ class Execution {
 
   // ---- one op ----
 
-  /// Returns false where the run is given up.
+  /// Returns false if the run is given up.
   bool execute(std::uint32_t slot, std::uint32_t node) {
     DeviceState& device_state = device_states_[slot];
     const ActivityKind kind = graph_.activities[node].kind;
@@ -248,10 +249,10 @@ class Execution {
     return true;
   }
 
-  /// From here on the device is at `node`, and an exception or a hang is one of it.
+  /// The device is at `node` from here on. An exception or a hang is attributed to it.
   static void begin_step(DeviceState& device_state, std::uint32_t node) {
     device_state.since.store(now(),
-                             std::memory_order_relaxed);  // first: whoever reads `runs` reads this
+                             std::memory_order_relaxed);  // first: a reader of `runs` sees it
     device_state.stand.runs(node);
   }
 
@@ -260,7 +261,7 @@ class Execution {
     return worker.min_time(iteration_, node, graph_.cost(node).hold).count();
   }
 
-  /// Waits until the result of `producer` is there. Returns false where the run is given up.
+  /// Waits until the result of `producer` is ready. Returns false if the run is given up.
   bool wait(DeviceState& device_state, std::uint32_t node, std::uint32_t producer) {
     const std::atomic<RealTime>& end = progress_.end[producer];
     RealTime there = end.load(std::memory_order_acquire);
@@ -298,8 +299,8 @@ class Execution {
 
   // ---- between iterations ----
 
-  /// Waits until all devices have ended the iteration; the last to come closes the books and opens
-  /// the next one. Returns false where there is none.
+  /// Waits until all devices have ended the iteration. The last one to arrive closes it and opens
+  /// the next. Returns false if there is no next one.
   bool meet() {
     const std::uint32_t round = round_.load(std::memory_order_acquire);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == device_states_.size()) {
@@ -332,14 +333,15 @@ class Execution {
     for (DeviceState& device_state : device_states_) {
       device_state.lost = 0;
       device_state.last_end = start;
-      // One that has not woken up yet is not done: others that wait for it are in no deadlock.
+      // A device that has not woken up yet is not done. So others that wait for it are not in a
+      // deadlock.
       device_state.stand.starts();
     }
     start_ = start;
     links_.restart(start);
   }
 
-  /// Returns false where something was never run.
+  /// Returns false if a node was never executed.
   bool close_iteration() {
     Trace trace;
     trace.spans.reserve(graph_.size());
@@ -381,7 +383,7 @@ class Execution {
     return sum;
   }
 
-  /// Whether every device that is not done waits for something of which nobody knows when it comes.
+  /// Whether every device that is not done waits for a node whose end is unknown.
   bool all_wait() {
     bool any = false;
     for (const DeviceState& device_state : device_states_) {
@@ -456,7 +458,7 @@ class Execution {
 
   std::atomic<bool> stop_{false};
   FirstException thrown_;
-  std::mutex mutex_;  ///< Of what follows.
+  std::mutex mutex_;  ///< Guards the members below.
   std::condition_variable changed_;
   std::uint32_t exited_ = 0;
   std::optional<RunFailure> failure_;

@@ -22,13 +22,13 @@ class Crowd {
         ends_(graph.slots()),
         versions_(graph.slots()) {}
 
-  /// The op that a node is a part of, or is: all parts vary alike.
+  /// The op of a node: itself, or the op that it is a part of. All parts vary alike.
   std::uint32_t op_of(std::uint32_t node) const { return ops_[node]; }
 
   bool concerns(std::uint32_t node) const { return neighbours_.concern(node); }
 
-  /// An op that needs `work` when it is not slowed down; returns when it is done, which is by the
-  /// clock as its neighbours let it.
+  /// Executes an op that takes `work` when it is not slowed down. Returns its end, which depends on
+  /// its neighbours.
   RealTime run(std::uint32_t node, Duration work, RealTime begin, const std::atomic<bool>& stop) {
     const std::uint32_t slot = graph_.nodes[node].resource;
     {
@@ -43,7 +43,7 @@ class Crowd {
       }
       const std::lock_guard lock(mutex_);
       const RealTime due = ends_[slot].load(std::memory_order_relaxed);
-      if (due > now()) continue;  // a neighbour came at the last moment
+      if (due > now()) continue;  // a neighbour began at the last moment
       if (neighbours_.end(node, versions_[slot], SimTime{Duration{due}}))
         tell(neighbours_.changes());
       return due;
@@ -64,10 +64,10 @@ class Crowd {
   }
 
   const OpGraph& graph_;
-  std::mutex mutex_;  ///< Of all but reading the ends.
+  std::mutex mutex_;  ///< Guards everything but reading `ends_`.
   std::vector<std::uint32_t> ops_;
   Neighbours neighbours_;
-  std::vector<std::atomic<RealTime>> ends_;  ///< Of the op on each slot.
+  std::vector<std::atomic<RealTime>> ends_;  ///< The end of the op on each slot.
   std::vector<std::uint32_t> versions_;
 };
 

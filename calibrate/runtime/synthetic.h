@@ -1,4 +1,4 @@
-// The synthetic backend: ops that take exactly the time that the model says, so the truth is known.
+// The synthetic backend: ops take exactly the time that the model says, so the true time is known.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

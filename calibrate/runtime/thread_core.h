@@ -1,4 +1,4 @@
-// A thread as a device: its core, its time.
+// A thread as a device: its core and its CPU time.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,7 +13,7 @@ namespace plumbline {
 /// nothing where there are fewer.
 void pin_to_core(std::uint32_t device, std::uint32_t devices);
 
-/// The time that the calling thread has run on any core. Real time minus this is what it lost.
+/// The time that the calling thread has run on any core. Real time minus this is the lost time.
 RealTime thread_cpu_time();
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Errors, and a run evaluated again with measured lengths in place of predicted ones.
+// Errors, and the evaluation of a run with measured durations in place of predicted ones.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/validation.h"
@@ -13,8 +13,8 @@
 namespace plumbline {
 namespace {
 
-/// How long a node holds its resource, what passes after that, and how much later than it could it
-/// begins.
+/// The durations of a node: how long it holds its resource, its latency after that, and its delay
+/// before it begins.
 struct Length {
   Duration hold{};
   Duration latency{};
@@ -32,7 +32,8 @@ std::vector<Length> lengths_of(const OpGraph& graph, const Trace& trace) {
   return lengths;
 }
 
-/// The run with these lengths: one pass, as every node stands behind all that it waits for.
+/// The run with these durations. One pass is enough, as every node comes after all that it waits
+/// for.
 Trace evaluate(const OpGraph& graph, const std::vector<Length>& lengths) {
   Trace trace;
   trace.spans.resize(graph.size());
@@ -55,7 +56,7 @@ Trace evaluate(const OpGraph& graph, const std::vector<Length>& lengths) {
   return trace;
 }
 
-/// `traced_s` is the time of the measured iteration that told its trace.
+/// `traced_s` is the time of the measured iteration whose trace was recorded.
 ErrorShares shares_of(const Outcome& predicted, const Outcome& measured, double traced_s) {
   const OpGraph& graph = predicted.graph;
   std::vector<Length> lengths = lengths_of(graph, predicted.trace);
@@ -69,8 +70,9 @@ ErrorShares shares_of(const Outcome& predicted, const Outcome& measured, double 
   const double with_compute = time_with([&](std::uint32_t node, bool compute) {
     if (compute) lengths[node].hold = real[node].hold;
   });
-  // A hand-over that the run has of its own lies in the transfer where it is predicted, and before
-  // the op that waits for that where it is measured: it counts with the ops'.
+  // A hand-over that the run has of its own is part of the transfer in a prediction. In a
+  // measurement it is before the op that waits for the transfer. It counts with the hand-overs of
+  // ops.
   const Duration own = graph.hand_over - measured.graph.hand_over;
   const auto lengthen = [&](std::uint32_t node, Duration by) {
     (graph.holds_channel(node) ? lengths[node].latency : lengths[node].hold) +=
@@ -142,7 +144,7 @@ Verdict verdict_of(const Validation& v) {
   return error <= std::max(same_within, v.noise()) ? Verdict::same : Verdict::close;
 }
 
-/// What the rules of a prediction say of a trace, at least or at most.
+/// The memory of a trace by the rules of a prediction, the least or the most.
 std::vector<DeviceMemory> ruled(const Outcome& predicted, const Trace& trace, TieOrder ties) {
   const TrainingSetup& setup = predicted.setup;
   const MemoryRules rules = memory_rules(setup);
@@ -170,8 +172,8 @@ std::vector<MemoryVerdict> compare_memory(const Outcome& predicted, const Outcom
   return verdicts;
 }
 
-/// The least difference of times per sample that tells two runs apart. Rounds that were made in
-/// turn are compared one by one: what a machine does meanwhile meets both.
+/// The least difference of times per sample that distinguishes two runs. Rounds that were run in
+/// turn are compared one by one, as changes of the machine affect both runs.
 double min_difference(const Validation& first, const Validation& second, double a, double b) {
   const auto& x = first.measured;
   const auto& y = second.measured;

@@ -11,8 +11,8 @@
 namespace plumbline {
 namespace {
 
-/// SplitMix64 (Steele, Lea and Flood 2014): a bijection that leaves no trace of its argument's
-/// order.
+/// SplitMix64 (Steele, Lea and Flood 2014): a bijection whose result shows no order of its
+/// argument.
 std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
@@ -20,7 +20,7 @@ std::uint64_t mixed(std::uint64_t x) {
 }
 
 /// Numbers of mean 0 and variance 1 from a seed. Each is the sum of twelve uniform ones, which is
-/// close to normal and, unlike what goes through log and cos, the same to the last bit everywhere.
+/// close to normal. Unlike a method with log and cos, it gives the same bits on every machine.
 class NormalNumbers {
  public:
   explicit NormalNumbers(std::uint64_t seed) : state_(seed) {}

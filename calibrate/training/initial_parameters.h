@@ -1,4 +1,4 @@
-// What parameters begin with.
+// Starting values of parameters.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -36,7 +36,7 @@ class Finder {
     return required(counted(slot_or_none(layer_.left_for_weights, name)), name);
   }
 
-  // Parts that several kinds have; `prefix` parts their names from others of the layer.
+  // Parts that several kinds have. `prefix` distinguishes their names from others of the layer.
 
   DenseSlots biased(const std::string& prefix) {
     return {parameter(prefix + "weight"), parameter(prefix + "bias")};
@@ -59,7 +59,7 @@ class Finder {
     return slot_or_none(layer_.parameters, name) != kNoSlot;
   }
 
-  /// Holds the layer to what was found.
+  /// Checks that the layer has no other tensors than those found.
   void finish() const {
     const std::size_t all =
         layer_.parameters.size() + layer_.kept.size() + layer_.left_for_weights.size();
@@ -80,7 +80,7 @@ class Finder {
   std::size_t found_ = 0;
 };
 
-/// What `find` finds of the layer, which is all that it has.
+/// The result of `find` for the layer. It must find all its tensors.
 template <class Find>
 auto all_slots(const NetworkLayer& layer, Find&& find) {
   Finder finder(layer);

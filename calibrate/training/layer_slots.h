@@ -1,5 +1,5 @@
-// Where the tensors of each kind of layer stand in the layer's lists. They are found by their
-// names, which models/network gives them, so that backends count no places by hand.
+// The positions of each kind of layer's tensors in the layer's lists. They are found by the names
+// that models/network gives them, so that backends count no positions by hand.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,16 +15,16 @@ namespace plumbline {
 /// The slot of a tensor that this layer does not have.
 inline constexpr std::size_t kNoSlot = std::numeric_limits<std::size_t>::max();
 
-// Slots in the lists of one layer: of what is trained in `parameters` (and gradients), of what F
-// keeps in `kept`, of a gradient that I leaves for W in `left_for_weights`.
+// Slots in the lists of one layer. Trained tensors are in `parameters` (and gradients), tensors
+// that F keeps in `kept`, and gradients that I leaves for W in `left_for_weights`.
 
-/// Of a linear layer or a convolution.
+/// A linear layer or a convolution.
 struct DenseSlots {
   std::size_t weight = kNoSlot;
-  std::size_t bias = kNoSlot;  ///< Maybe not there.
+  std::size_t bias = kNoSlot;  ///< Optional.
 };
 
-/// Of a norm, a layer or inside one.
+/// A norm: a layer, or inside one.
 struct NormSlots {
   std::size_t scale = kNoSlot;
   std::size_t shift = kNoSlot;
@@ -32,7 +32,7 @@ struct NormSlots {
   std::size_t rstd = kNoSlot;
 };
 
-/// Of the norm at the start of a block.
+/// The norm at the start of a block.
 struct BlockNormSlots {
   NormSlots norm;
   std::size_t output = kNoSlot;
@@ -60,7 +60,7 @@ struct MlpSlots {
 
 struct EmbeddingSlots {
   std::size_t weight = kNoSlot;
-  std::size_t positions = kNoSlot;  ///< Maybe not there.
+  std::size_t positions = kNoSlot;  ///< Optional.
 };
 
 struct HeadSlots {
@@ -75,15 +75,15 @@ struct LstmSlots {
   std::size_t bias = kNoSlot;
   std::size_t gates = kNoSlot;
   std::size_t cells = kNoSlot;
-  std::size_t hidden = kNoSlot;  ///< Only there beside a residual.
+  std::size_t hidden = kNoSlot;  ///< Only with a residual.
   std::size_t gates_gradient = kNoSlot;
 };
 
-/// Of a convolution with the norm behind it.
+/// A convolution and the norm after it.
 struct NormedConvolutionSlots {
   std::size_t weight = kNoSlot;
   NormSlots norm;
-  std::size_t output = kNoSlot;  ///< Of the convolution.
+  std::size_t output = kNoSlot;  ///< The convolution's output.
   std::size_t output_gradient = kNoSlot;
 };
 
@@ -91,11 +91,11 @@ struct ResidualSlots {
   NormedConvolutionSlots first;
   std::size_t relu1 = kNoSlot;
   NormedConvolutionSlots second;
-  std::optional<NormedConvolutionSlots> shortcut;  ///< Where the shape changes.
+  std::optional<NormedConvolutionSlots> shortcut;  ///< Only where the shape changes.
 };
 
-// Each finds all tensors of a layer of its kind. A bug: one that is missing, or one more than
-// these.
+// Each function finds all tensors of a layer of its kind. A missing or an additional tensor is a
+// bug.
 
 DenseSlots dense_slots(const NetworkLayer& layer);
 NormSlots norm_slots(const NetworkLayer& layer);
@@ -105,7 +105,7 @@ EmbeddingSlots embedding_slots(const NetworkLayer& layer);
 HeadSlots head_slots(const NetworkLayer& layer);
 LstmSlots lstm_slots(const NetworkLayer& layer);
 ResidualSlots residual_slots(const NetworkLayer& layer);
-/// Of a kind without tensors.
+/// Checks a layer of a kind without tensors.
 void check_no_slots(const NetworkLayer& layer);
 
 }  // namespace plumbline

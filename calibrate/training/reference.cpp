@@ -23,7 +23,7 @@ void check_elements(std::string_view name, const Values& values, std::int64_t el
   PLUMBLINE_CHECK(std::ssize(values) == elements, name, values.size(), elements);
 }
 
-/// The values alone, held to the names, the order and the sizes of the layer.
+/// The values without names, checked against the names, the order and the sizes of the layer.
 std::vector<Values> arrange(const std::vector<KeptTensor>& tensors, std::int64_t batch,
                             reference::NamedList made) {
   PLUMBLINE_CHECK(tensors.size() == made.size(), tensors.size(), made.size());
@@ -37,7 +37,7 @@ std::vector<Values> arrange(const std::vector<KeptTensor>& tensors, std::int64_t
   return values;
 }
 
-/// The same for the gradients of those parameters that come with the input, or of the others.
+/// The same for gradients: of the parameters that come with the input gradient, or of the others.
 std::vector<Values> arrange_gradients(const std::vector<Parameter>& parameters, bool with_input,
                                       reference::NamedList made) {
   std::vector<Values> values(parameters.size());

@@ -1,4 +1,5 @@
-// Every layer in plain loops and double precision: the numerical truth that backends are held to.
+// Every layer in plain loops and double precision: the numerical truth that backends are checked
+// against.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,24 +12,24 @@
 namespace plumbline {
 
 /// The elements of a tensor of a micro-batch, samples outermost, rows in order. Token ids and
-/// labels stand as whole numbers.
+/// labels are whole numbers.
 using Values = std::vector<double>;
 
-/// What a forward leaves.
+/// The results of a forward.
 struct ReferenceForward {
-  Values output;             ///< Of a head: the loss of each sample.
+  Values output;             ///< For a head: the loss of each sample.
   std::vector<Values> kept;  ///< Parallel to NetworkLayer::kept.
 };
 
-/// What the backward for the input leaves.
+/// The results of the backward for the input.
 struct ReferenceBackward {
   Values input_gradient;     ///< Empty for an embedding: ids have none.
   std::vector<Values> left;  ///< Parallel to NetworkLayer::left_for_weights.
-  /// Parallel to NetworkLayer::parameters; empty but for those that come `with_input`.
+  /// Parallel to NetworkLayer::parameters; empty except for those that come `with_input`.
   std::vector<Values> parameter_gradients;
 };
 
-/// One micro-batch on its way through one layer: what all passes see.
+/// One micro-batch on its way through one layer: the arguments of all passes.
 struct ReferenceCall {
   const NetworkLayer& layer;
   std::int64_t batch;                     ///< Samples.
@@ -40,7 +41,8 @@ struct ReferenceCall {
 /// F.
 ReferenceForward reference_forward(const ReferenceCall& call);
 
-/// I. `output_gradient` has the extents of the output; of a head: the weight of each sample's loss.
+/// I. `output_gradient` has the extents of the output; for a head it is the weight of each sample's
+/// loss.
 ReferenceBackward reference_backward_input(const ReferenceCall& call,
                                            const ReferenceForward& forward,
                                            const Values& output_gradient);

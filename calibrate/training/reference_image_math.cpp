@@ -11,9 +11,9 @@ namespace plumbline::reference {
 
 namespace {
 
-/// Calls visit(place, at) for each place of the window in one channel of the picture and each
-/// element `at` of that channel under it, rows in order; what lies in the padding is left out.
-/// visit also learns which element of the window it is.
+/// Calls visit(place, at, ..) for each place of the window in one channel and each element `at` of
+/// that channel under it. Rows are in order. Elements in the padding are left out. The last
+/// argument is the index of the element in the window.
 template <class Visit>
 void for_each_under(const Window& window, const Visit& visit) {
   const std::int64_t rows = window.places(window.height);
@@ -99,7 +99,7 @@ Values convolution_weight_gradient(const Values& output_gradient, const Values& 
 
 namespace {
 
-/// Where the largest element under each place of the window is, the first one on ties.
+/// The index of the largest element under each place of the window; the first one on ties.
 std::vector<std::int64_t> places_of_maxima(const Values& x, const Window& window) {
   check_size(x, elements_of_image(window));
   PLUMBLINE_CHECK(window.padding < window.kernel, window.padding, window.kernel);

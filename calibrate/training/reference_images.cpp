@@ -73,7 +73,7 @@ ForwardMade forward(const BatchNorm&, const ForwardPass& pass) {
   return {std::move(norm.output), {{"mean", norm.mean}, {"rstd", norm.rstd}}};
 }
 
-/// The backward of a batch norm, whose parameters come with its input.
+/// The backward of a batch norm. Its parameter gradients come with the input gradient.
 struct BatchNormBackward {
   Values input;
   Values scale;
@@ -112,7 +112,7 @@ struct ResidualShape {
   Window conv2;
   Window shortcut;
   bool changes = false;
-  std::int64_t area = 0;  ///< Of the output.
+  std::int64_t area = 0;  ///< Height x width of the output.
 };
 
 ResidualShape residual_shape(const ResidualBlock& block, const ReferenceCall& call) {

@@ -1,4 +1,4 @@
-// Plain loops: what each piece of a layer means.
+// Plain loops: the definition of each piece of a layer.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/training/reference_math.h"
@@ -141,7 +141,7 @@ Values gelu_gradient(const Values& output_gradient, const Values& x) {
 }
 
 // Norms. With n = (x - mean) rstd and g = scale x output gradient, the gradient of the input is
-// rstd (g - mean(g) - n mean(g n)), the means over what was normalized together.
+// rstd (g - mean(g) - n mean(g n)), with means over the elements that were normalized together.
 
 Normalized layer_norm(const Values& x, const Values& scale, const Values& shift) {
   const std::int64_t features = count(scale);

@@ -8,9 +8,9 @@
 #include "calibrate/training/reference.h"
 
 /// Sizes that follow from those of the arguments are not passed: a matrix of `inputs` columns has
-/// size / inputs rows. Samples and rows are the same thing wherever each row stands for itself.
-/// A name that ends in `_gradient` is the backward of the function before it, for the argument
-/// that it names.
+/// size / inputs rows. Samples and rows are the same thing where rows are independent.
+/// A function named `..._gradient` is the backward of the function before it, for the argument in
+/// its name.
 namespace plumbline::reference {
 
 // Sums.
@@ -37,23 +37,23 @@ Values product_weight_gradient(const Values& output_gradient, const Values& x, s
 // Element by element.
 
 Values relu(const Values& x);
-/// From the output: it passes where the output is above zero.
+/// Computed from the output: the gradient passes where the output is above zero.
 Values relu_gradient(const Values& output_gradient, const Values& output);
 /// The tanh form (Hendrycks and Gimpel 2016).
 Values gelu(const Values& x);
 Values gelu_gradient(const Values& output_gradient, const Values& x);
 
-// Norms: scale (x - mean) rstd + shift with rstd = 1 / sqrt(variance + 1e-5), the variance that of
-// all elements (divided by their number).
+// Norms: scale (x - mean) rstd + shift with rstd = 1 / sqrt(variance + 1e-5), the variance divided
+// by the number of elements.
 
-/// What a norm makes.
+/// The results of a norm.
 struct Normalized {
   Values output;
   Values mean;
   Values rstd;
 };
 
-/// The moments of what was normalized, as a norm left them.
+/// The moments of the input, as the norm computed them.
 struct Moments {
   const Values& mean;
   const Values& rstd;
@@ -63,14 +63,14 @@ struct Moments {
 Normalized layer_norm(const Values& x, const Values& scale, const Values& shift);
 Values layer_norm_input_gradient(const Values& output_gradient, const Values& x, Moments moments,
                                  const Values& scale);
-/// For the scale; that for the shift is `column_sums` of the output's.
+/// For the scale. The gradient for the shift is `column_sums` of the output gradient.
 Values layer_norm_scale_gradient(const Values& output_gradient, const Values& x, Moments moments);
 
 /// Each channel of x [samples, channels, area] by itself, over all samples.
 Normalized batch_norm(const Values& x, const Values& scale, const Values& shift, std::int64_t area);
 Values batch_norm_input_gradient(const Values& output_gradient, const Values& x, Moments moments,
                                  const Values& scale, std::int64_t area);
-/// For the scale; that for the shift is `channel_sums` of the output's.
+/// For the scale. The gradient for the shift is `channel_sums` of the output gradient.
 Values batch_norm_scale_gradient(const Values& output_gradient, const Values& x, Moments moments,
                                  std::int64_t area);
 
@@ -79,14 +79,14 @@ Values batch_norm_scale_gradient(const Values& output_gradient, const Values& x,
 /// A square window that moves over [samples, channels, height, width].
 struct Window {
   std::int64_t samples = 0;
-  std::int64_t channels = 0;  ///< Of the picture that it moves over.
+  std::int64_t channels = 0;  ///< Channels of the input picture.
   std::int64_t height = 0;
   std::int64_t width = 0;
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
   std::int64_t padding = 0;
 
-  std::int64_t places(std::int64_t extent) const {  ///< Along one of the last two extents.
+  std::int64_t places(std::int64_t extent) const {  ///< Output size along height or width.
     return (extent + 2 * padding - kernel) / stride + 1;
   }
 };
@@ -100,13 +100,13 @@ Values convolution_weight_gradient(const Values& output_gradient, const Values& 
 
 /// The largest element under the window, of each channel. Requires: padding < kernel.
 Values max_pool(const Values& x, const Window& window);
-/// All of it goes to the largest element, to the first one in row order where several are.
+/// The whole gradient goes to the largest element, the first in row order if there are several.
 Values max_pool_gradient(const Values& output_gradient, const Values& x, const Window& window);
 
 // Attention.
 
-/// softmax(Q K^T / sqrt(features / heads)) V of each head, from [samples, tokens, 3 features] with
-/// all of Q, then K, then V in a row, and head j in columns j x features / heads onwards of each.
+/// softmax(Q K^T / sqrt(features / heads)) V of each head, from [samples, tokens, 3 features]. A
+/// row has all of Q, then K, then V. Head j starts in column j x features / heads of each.
 struct Attention {
   std::int64_t samples = 0;
   std::int64_t tokens = 0;
@@ -117,11 +117,11 @@ struct Attention {
 
 struct AttentionForward {
   Values context;    ///< [samples, tokens, features].
-  Values logsumexp;  ///< Of the scores: [samples, heads, tokens].
+  Values logsumexp;  ///< Logsumexp of the scores: [samples, heads, tokens].
 };
 
 AttentionForward attention(const Values& qkv, const Attention& shape);
-/// Makes the probabilities again from the scores and their logsumexp.
+/// Recomputes the probabilities from the scores and their logsumexp.
 Values attention_gradient(const Values& context_gradient, const Values& qkv,
                           const Values& logsumexp, const Attention& shape);
 
@@ -134,28 +134,28 @@ struct LstmForward {
   Values hidden;  ///< h.
 };
 
-/// `projected` is what the input and the bias contribute to the gates, before their sigmoid or
-/// tanh: [samples, tokens, 4 hidden], in the order input, forget, cell, output. The step before
-/// adds its h times `hidden_weight` [4 hidden, hidden].
+/// `projected` is the contribution of the input and the bias to the gates, before sigmoid or tanh:
+/// [samples, tokens, 4 hidden], in the order input, forget, cell, output. The previous step adds
+/// its h times `hidden_weight` [4 hidden, hidden].
 LstmForward lstm(const Values& projected, const Values& hidden_weight, std::int64_t tokens,
                  std::int64_t hidden);
-/// The gradient of the gates before their sigmoid or tanh, from that of h.
+/// The gradient of the gates before sigmoid or tanh, from the gradient of h.
 Values lstm_gradient(const Values& hidden_gradient, const Values& gates, const Values& cells,
                      const Values& hidden_weight, std::int64_t tokens, std::int64_t hidden);
-/// The h that each step starts from: that of the step before, zero at the first.
+/// The h that each step starts from: the h of the previous step, zero at the first.
 Values lstm_previous(const Values& h, std::int64_t tokens, std::int64_t hidden);
 
 // The loss.
 
 struct CrossEntropy {
-  Values loss;           ///< Of each sample: the mean over its rows of -log p[label].
+  Values loss;           ///< Per sample: the mean of -log p[label] over its rows.
   Values probabilities;  ///< [samples, rows, classes].
 };
 
 /// Softmax with cross-entropy of logits [samples, rows, classes] against a label for each row.
 CrossEntropy cross_entropy(const Values& logits, const Values& labels, std::int64_t classes,
                            std::int64_t samples);
-/// Of the logits, from `loss_gradient`, one number for each sample.
+/// The gradient of the logits. `loss_gradient` has one number for each sample.
 Values cross_entropy_gradient(const Values& loss_gradient, const Values& probabilities,
                               const Values& labels);
 
@@ -163,7 +163,7 @@ Values cross_entropy_gradient(const Values& loss_gradient, const Values& probabi
 
 /// One row of the table for each id.
 Values lookup(const Values& ids, const Values& table, std::int64_t features);
-/// Of a table with `entries` rows.
+/// The gradient of a table with `entries` rows.
 Values lookup_gradient(const Values& output_gradient, const Values& ids, std::int64_t entries);
 
 }  // namespace plumbline::reference

@@ -1,6 +1,6 @@
-// The three passes of each kind of layer, in plain loops. The tensors of a layer go by their names
-// here; what a pass makes is listed in the order of the layer, and reference.cpp holds it to the
-// layer's names and sizes.
+// The three passes of each kind of layer, in plain loops. Tensors of a layer are found by their
+// names here. The results of a pass are listed in the order of the layer; reference.cpp checks them
+// against the layer's names and sizes.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -22,7 +22,7 @@ struct NamedValues {
 };
 using NamedList = std::vector<NamedValues>;
 
-/// The values of a name, out of a list parallel to `tensors`.
+/// The values with this name, from a list parallel to `tensors`.
 template <class Tensor>
 const Values& find(const std::vector<Tensor>& tensors, const std::vector<Values>& values,
                    std::string_view name) {
@@ -33,7 +33,7 @@ const Values& find(const std::vector<Tensor>& tensors, const std::vector<Values>
   return values[i];
 }
 
-/// What each pass sees: the accessors lead to what the contract lets it read, so W has no
+/// The arguments of each pass. The accessors give only what the contract lets it read, so W has no
 /// parameters.
 struct ForwardPass {
   const ReferenceCall& call;
@@ -75,7 +75,7 @@ struct WeightPass {
   }
 };
 
-/// What the passes make; W makes a list of gradients of parameters.
+/// The results of the passes; W gives a list of gradients of parameters.
 struct ForwardMade {
   Values output;
   NamedList kept{};
@@ -83,10 +83,10 @@ struct ForwardMade {
 struct InputMade {
   Values input_gradient;
   NamedList left{};
-  NamedList parameter_gradients{};  ///< Of those that come with the input.
+  NamedList parameter_gradients{};  ///< Only those that come with the input gradient.
 };
 
-/// Of its last dimension.
+/// The extent of the last dimension.
 std::int64_t last_extent(const Shape& shape);
 
 // reference_simple.cpp

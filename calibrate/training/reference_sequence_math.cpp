@@ -10,14 +10,14 @@ namespace plumbline::reference {
 
 namespace {
 
-/// One head of one sample: where its vectors stand.
+/// One head of one sample: the positions of its vectors.
 class OneHead {
  public:
   OneHead(const Attention& shape, std::int64_t sample, std::int64_t head)
       : shape_(shape), sample_(sample), head_(head), size_(shape.features / shape.heads) {}
 
   std::int64_t size() const { return size_; }
-  /// How many tokens this one sees, from the first.
+  /// The number of tokens that this one sees, from the first on.
   std::int64_t seen(std::int64_t token) const { return shape_.causal ? token + 1 : shape_.tokens; }
   double scale() const { return 1 / std::sqrt(static_cast<double>(size_)); }
 
@@ -150,7 +150,7 @@ Values lstm_gradient(const Values& hidden_gradient, const Values& gates, const V
   check_size(hidden_weight, 4 * hidden * hidden);
   Values gradient(gates.size());
   for (std::int64_t s = 0; s < samples; ++s) {
-    // What the step after gives back.
+    // The gradients that come from the next step.
     Values h_from_after(hidden, 0.0);
     Values c_from_after(hidden, 0.0);
     for (std::int64_t t = tokens - 1; t >= 0; --t) {

@@ -1,4 +1,4 @@
-// Layers of one piece or two, one small function for each pass.
+// Layers made of one or two pieces, one small function for each pass.
 //
 // SPDX-License-Identifier: MIT
 #include <utility>

@@ -1,4 +1,4 @@
-// What all plain loops ask of their values: sizes, indices, sums of exponentials.
+// Helpers of all plain loops: sizes, indices, sums of exponentials.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -164,7 +164,7 @@ ForwardMade forward(const Head& head, const ForwardPass& pass) {
   return {std::move(result.loss), std::move(kept)};
 }
 
-/// Both halves of the backward make it from the probabilities.
+/// The gradient of the logits. Both I and W compute it from the probabilities.
 template <class Pass>
 Values logits_gradient(const Pass& pass) {
   return cross_entropy_gradient(pass.output_gradient, pass.kept("probabilities"), pass.call.labels);

@@ -1,4 +1,4 @@
-// Placing tensors one behind the other.
+// Placing tensors one after the other.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/training/stage_layout.h"

@@ -10,30 +10,30 @@
 
 namespace plumbline {
 
-/// So many different micro-batches a run trains on at most; then they repeat.
+/// The most different micro-batches that a run trains on; then they repeat.
 inline constexpr std::uint32_t kMaxDifferentMicroBatches = 64;
 
 /// Micro-batches of samples with their labels. Numbers: each class has a centre, and a sample is
-/// its class's centre with noise. Token ids: each sequence goes on by a fixed rule, and the label
+/// its class's centre with noise. Token ids: each sequence continues by a fixed rule, and the label
 /// of a token is the next one, folded into the classes.
 class TrainingData {
  public:
-  /// `micro_batches` different ones of `batch` samples each. Requires: a network that ends in a
-  /// head.
+  /// Makes `micro_batches` different ones of `batch` samples each. Requires: a network that ends in
+  /// a head.
   TrainingData(const Network& network, std::int64_t batch, std::uint32_t micro_batches,
                std::uint64_t seed);
 
   std::uint32_t micro_batches() const { return micro_batches_; }
-  /// Of micro-batch m mod micro_batches(). Nothing where the network takes ids.
+  /// The input of micro-batch m mod micro_batches(). Null where the network takes ids.
   const float* input(std::uint32_t m) const;
-  /// Nothing where it takes numbers.
+  /// The ids; null where the network takes numbers.
   const std::int32_t* ids(std::uint32_t m) const;
   const std::int32_t* labels(std::uint32_t m) const;
 
  private:
   std::uint32_t micro_batches_;
-  std::size_t input_size_;   ///< Of a micro-batch.
-  std::size_t labels_size_;  ///< Of a micro-batch.
+  std::size_t input_size_;   ///< Per micro-batch.
+  std::size_t labels_size_;  ///< Per micro-batch.
   std::vector<float> numbers_;
   std::vector<std::int32_t> ids_;
   std::vector<std::int32_t> labels_;

@@ -18,7 +18,7 @@ void tell(const ValidationOptions& options, const ValidationStep& step) {
   if (options.progress) options.progress(step);
 }
 
-/// One of the runs in one of the rounds, the `number`th of `count` in all.
+/// Executes one of the runs in one of the rounds: number `number` of `count` in all.
 Result<RealRun> run_once(const Scenario& scenario, const ValidationOptions& options,
                          std::size_t number, std::size_t count) {
   RunOptions part = options.run;
@@ -31,7 +31,7 @@ Result<RealRun> run_once(const Scenario& scenario, const ValidationOptions& opti
   return run_scenario(scenario, **backend, part);
 }
 
-/// The rounds of each run as one, with a remark where there is one for all.
+/// Merges the rounds of each run into one, with a common remark if there is one.
 std::vector<RealRun> together_each(std::vector<std::vector<RealRun>> runs,
                                    const std::string& remark) {
   std::vector<RealRun> all;
@@ -52,7 +52,7 @@ Result<std::vector<RealRun>> run_rounds(const std::vector<PlannedRun>& planned,
     return recalibrations.measure_pass();
   };
   if (auto failed = time_layers()) return *failed;
-  std::string untimed;  // why the layers were timed no more
+  std::string untimed;  // the reason why the layers were no longer timed
   std::vector<std::vector<RealRun>> runs(planned.size());
   const std::size_t count = planned.size() * options.rounds;
   for (std::uint32_t round = 0; round < options.rounds; ++round) {
@@ -68,8 +68,8 @@ Result<std::vector<RealRun>> run_rounds(const std::vector<PlannedRun>& planned,
   return together_each(std::move(runs), untimed);
 }
 
-/// Compares a run with its prediction, and with what the layers' times of now predict, where they
-/// are known.
+/// Compares a run with its prediction, and with the prediction from the times measured now, where
+/// those are known.
 Result<Validation> compare(PlannedRun& planned, RealRun run, const ValidationOptions& options,
                            const Recalibrations& recalibrations) {
   std::optional<Outcome> again;
@@ -106,7 +106,7 @@ Result<std::vector<PlannedRun>> plan_runs(
 
 Result<std::vector<ValidationPoint>> validate_runs(std::vector<PlannedRun> planned,
                                                    const ValidationOptions& options) {
-  // What is timed again is known before anything runs.
+  // The networks that are timed again are known before anything runs.
   Recalibrations recalibrations(options.devices, options.pass_seconds);
   if (options.devices) {
     for (const PlannedRun& one : planned) {

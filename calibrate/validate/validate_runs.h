@@ -1,4 +1,4 @@
-// Scenarios run for real, round after round, and put beside their predictions.
+// Scenarios run for real, round after round, and compared with their predictions.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -22,7 +22,7 @@ namespace plumbline {
 struct PlannedRun {
   Scenario scenario;
   Outcome prediction;
-  std::vector<std::string> varying;  ///< The overrides that tell it from the others.
+  std::vector<std::string> varying;  ///< The overrides that differ between the runs.
 };
 
 /// Reads and predicts all of them: every scenario with every combination of overrides. Errors:
@@ -31,36 +31,37 @@ Result<std::vector<PlannedRun>> plan_runs(
     const std::vector<std::string>& paths,
     const std::vector<std::vector<std::string>>& combinations);
 
-/// What a validation is at. Numbers count from 1.
+/// The current step of a validation. Numbers count from 1.
 struct ValidationStep {
-  bool times_layers = false;  ///< Then nothing else is said.
-  std::size_t run = 0;        ///< Of `runs`, those of all rounds.
+  bool times_layers = false;  ///< If so, the other members are not set.
+  std::size_t run = 0;        ///< The number of the run, up to `runs`.
   std::size_t runs = 0;
-  std::uint32_t iteration = 0;  ///< Of at most `max_iterations` of this run.
+  std::uint32_t iteration = 0;  ///< The number of the iteration, up to `max_iterations`.
   std::uint32_t max_iterations = 0;
 };
 
-/// How runs are validated.
+/// The options of a validation.
 struct ValidationOptions {
   using MadeBackend = Result<std::unique_ptr<Backend>>;
 
-  /// Makes what runs a scenario. Required.
+  /// Makes the backend that runs a scenario. Required.
   std::function<MadeBackend(const Scenario&)> backend;
-  RunOptions run;  ///< Its iterations are those of all rounds; its progress is not called.
-  std::uint32_t rounds = 1;  ///< In each of them every run has its part of the iterations.
-  double tolerance = 0.05;   ///< The relative error of the iteration time that still passes.
-  /// Opens what the layers are timed again on, before the first round and after each: how much of
-  /// the error is the profile's age. Null = they are not.
+  RunOptions run;  ///< Its `iterations` is the total of all rounds; its progress is not called.
+  std::uint32_t rounds = 1;  ///< In each round every run has its part of the iterations.
+  double tolerance = 0.05;   ///< The largest relative error of the iteration time that passes.
+  /// Opens the devices on which the layers are timed again, before the first round and after each.
+  /// This shows how much of the error is the profile's age. Null = layers are not timed again.
   Recalibrations::Open devices;
-  double pass_seconds = 1;  ///< Of Recalibrations.
-  /// Told now and then, from the thread that called.
+  double pass_seconds = 1;  ///< As in Recalibrations.
+  /// Called now and then, from the calling thread.
   std::function<void(const ValidationStep&)> progress;
 };
 
-/// Runs all of them for real and compares each with its prediction, and, where the layers are timed
-/// again, with what their times of now predict. What fails of that after a round is told as a
-/// remark of each run: the runs are worth more. Errors: those of Recalibrations, of making a
-/// backend, of run_scenario. Requires: at least one run, one round and one iteration.
+/// Runs all of them for real and compares each with its prediction. Where the layers are timed
+/// again, each is also compared with the prediction from the times measured now. A failure of that
+/// timing after a round becomes a remark of each run, as the runs are worth more. Errors: those of
+/// Recalibrations, of making a backend, of run_scenario. Requires: at least one run, one round and
+/// one iteration.
 Result<std::vector<ValidationPoint>> validate_runs(std::vector<PlannedRun> planned,
                                                    const ValidationOptions& options);
 

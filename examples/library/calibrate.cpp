@@ -1,4 +1,4 @@
-// The layers of a network timed on a core, from a program: docs/library.md.
+// A program that times the layers of a network on a core: docs/library.md.
 //
 // SPDX-License-Identifier: MIT
 #include <iostream>

@@ -1,4 +1,4 @@
-// The best layout of a training, from a program: docs/library.md.
+// A program that finds the best layout of a training: docs/library.md.
 //
 // SPDX-License-Identifier: MIT
 #include <iostream>

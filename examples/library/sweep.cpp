@@ -1,4 +1,4 @@
-// Six points of a sweep, from a program: docs/library.md.
+// A program that predicts the six points of a sweep: docs/library.md.
 //
 // SPDX-License-Identifier: MIT
 #include <iostream>

@@ -1,4 +1,4 @@
-// Two schedules run for real beside their predictions, from a program: docs/library.md.
+// A program that runs two schedules for real beside their predictions: docs/library.md.
 //
 // SPDX-License-Identifier: MIT
 #include <iostream>

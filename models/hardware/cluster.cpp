@@ -1,4 +1,4 @@
-// Which level a path crosses, and whose cards carry it.
+// The level that a path crosses, and the cards that carry it.
 //
 // SPDX-License-Identifier: MIT
 #include "models/hardware/cluster.h"

@@ -1,4 +1,4 @@
-// The devices and what connects them, flat or in levels.
+// The devices and the links between them, flat or in levels.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace plumbline {
 
-/// What one path between two devices costs: a latency that holds nothing and a bandwidth; no
+/// The cost of one path between two devices: a latency, which occupies nothing, and a bandwidth. No
 /// bandwidth = unlimited.
 struct Link {
   Duration latency{};
@@ -20,18 +20,19 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-/// One level of the hierarchy: `size` groups of the level below (of devices in the innermost) make
-/// one group of this level. In the innermost level every ordered pair of devices has a link of its
-/// own; in the others every group of the level below has one network card, shared by its devices,
-/// full duplex, or each device has one of its own, and then pairs are linked as in the innermost.
+/// One level of the hierarchy: `size` groups of the level below make one group of this level. In
+/// the innermost level the members are devices, and every ordered pair of them has its own link. In
+/// an outer level every group of the level below has one network card. Its devices share the card,
+/// which is full duplex. With `own_cards` each device has its own card, and pairs are linked as in
+/// the innermost level.
 struct Level {
   std::string name;
   std::uint32_t size = 1;
   Link link;
-  bool own_cards = false;  ///< Of each device; not in the innermost level, which has no cards.
+  bool own_cards = false;  ///< One card per device; not in the innermost level, which has no cards.
 };
 
-/// A network card: it carries what leaves (or enters) one group towards a level.
+/// A network card: it carries the data that leaves (or enters) one group towards a level.
 struct Card {
   std::uint32_t level = 0;
   std::uint32_t group = 0;
@@ -40,32 +41,31 @@ struct Card {
   friend auto operator<=>(const Card&, const Card&) = default;
 };
 
-/// How data gets from one device to another.
+/// The way of data from one device to another.
 struct Path {
   Link link;
-  /// The sender's card and the receiver's; nothing inside the innermost level.
+  /// The cards of the sender and the receiver; nothing inside the innermost level.
   std::optional<Card> out;
   std::optional<Card> in;
 };
 
-/// Devices numbered level by level, innermost first. Invariants: at least one level, every size
-/// >= 1.
+/// Devices, numbered level by level, innermost first. Invariants: at least one level, every size >=
+/// 1.
 struct Cluster {
   std::vector<Level> levels;
   std::optional<Bytes> memory;  ///< Per device; nothing = not checked.
 
-  /// All devices: the product of the sizes.
+  /// The number of all devices: the product of the sizes.
   std::uint32_t device_count() const;
 
-  /// The path between two devices: that of the outermost level that it crosses; inner levels are
-  /// not charged. Requires: both devices exist and differ.
+  /// The path between two devices: the link of the outermost level that it crosses. Inner levels
+  /// cost nothing. Requires: both devices exist and differ.
   Path path(DeviceId from, DeviceId to) const;
 
-  /// The way from each member of a ring to the next one, from the last to the first. Where devices
-  /// have network cards of their own, collectives run as many rings at a time as members of a group
-  /// have cards, each over another one: a hop between groups is then as wide as the cards of the
-  /// members in the smaller of the two. Requires: at least two
-  /// members, no two of them equal.
+  /// The path from each member of a ring to the next one, and from the last to the first. Where
+  /// devices have their own network cards, a collective runs several rings at a time, each over
+  /// another card. A hop between two groups is then as wide as the cards of the members in the
+  /// smaller group. Requires: at least two members, no two of them equal.
   std::vector<Path> ring(const std::vector<DeviceId>& members) const;
 
  private:
@@ -73,12 +73,13 @@ struct Cluster {
   std::uint32_t crossed_level(DeviceId from, DeviceId to) const;
 };
 
-/// What each of r members of a ring all-reduce of `bytes` sends to the next one, in 2 (r-1) steps:
-/// 2 (r-1)/r x bytes, rounded up (Patarasuk and Yuan 2009, section 3). Requires: members >= 1.
+/// The bytes that each member of a ring all-reduce of `bytes` sends to the next one, in 2 (r-1)
+/// steps for r members: 2 (r-1)/r x bytes, rounded up (Patarasuk and Yuan 2009, section 3).
+/// Requires: members >= 1.
 Bytes ring_volume(Bytes bytes, std::int64_t members);
 
-/// What each sends in a reduce-scatter or an all-gather, in r-1 steps: (r-1)/r x bytes, rounded
-/// down; both together are an all-reduce. Requires: members >= 1.
+/// The bytes that each member sends in a reduce-scatter or an all-gather, in r-1 steps: (r-1)/r x
+/// bytes, rounded down. Both together are an all-reduce. Requires: members >= 1.
 Bytes share_volume(Bytes bytes, std::int64_t members);
 
 /// A cluster with one link for each ordered pair of devices.

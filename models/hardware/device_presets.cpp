@@ -8,7 +8,7 @@
 namespace plumbline {
 namespace {
 
-/// As PyTorch prints it: GiB with two places.
+/// `n` GiB, with two decimal places, as PyTorch prints it.
 constexpr Bytes gib(double n) { return {static_cast<std::int64_t>(n * (1 << 30))}; }
 constexpr BytesPerSecond gb_per_second(std::int64_t n) { return {n * 1'000'000'000}; }
 
@@ -19,7 +19,8 @@ constexpr std::string_view kH100 =
     "NVIDIA H100 Tensor Core GPU data sheet, as reprinted by "
     "archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html";
 
-// fp32 is that of the plain cores, which PyTorch uses unless it is told to round to TF32.
+// The fp32 peak is that of the plain cores. PyTorch uses these unless it is allowed to round to
+// TF32. The table is over 80 lines long because every device is a row.
 constexpr std::array kPresets = {
     DevicePreset{
         .name = "a100-sxm-40gb",

@@ -1,4 +1,4 @@
-// Devices whose peaks their makers publish.
+// Devices with the peak rates that their makers publish.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,23 +15,23 @@
 
 namespace plumbline {
 
-/// What a maker publishes of one device. Peaks are those of dense matrix products: half of what is
+/// The published data of one device. Peaks are for dense matrix products: half of the number
 /// published "with sparsity".
 struct DevicePreset {
   std::string_view name;
   std::array<std::int64_t, 4> peak_gflops;  ///< By NumberFormat, in GFLOP/s; 0 = not offered.
   BytesPerSecond memory_bandwidth;
-  Bytes memory;  ///< What a driver shows (cudaDeviceProp::totalGlobalMem): less than what is sold.
+  Bytes memory;  ///< As a driver shows it (cudaDeviceProp::totalGlobalMem); less than advertised.
   std::string_view memory_source;
-  BytesPerSecond link_bandwidth;  ///< One way: half of what is published for both ways.
-  std::string_view link;          ///< What carries it.
+  BytesPerSecond link_bandwidth;  ///< One way: half of the number published for both ways.
+  std::string_view link;          ///< The name of the link: "NVLink 3".
   std::string_view source;
 
   /// Nothing where the device does not offer the format.
   std::optional<FlopsPerSecond> peak(NumberFormat format) const;
 };
 
-/// All of them, by name.
+/// All presets, in the order of their names.
 std::span<const DevicePreset> device_presets();
 
 /// The preset of this name, or nullptr.

@@ -1,4 +1,4 @@
-// Tables of keys, and a note for each kind of what they leave open.
+// Tables of keys, and one function per kind of note.
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/config_facts.h"
@@ -15,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-/// A key of dropout, and what it drops.
+/// A key of dropout, and the tensors that it drops.
 struct DropoutKey {
   std::string_view name;
   bool attention, residual, embedding;
@@ -38,7 +38,7 @@ constexpr std::array kDropoutKeys = {
     DropoutKey{"embedding_dropout", false, false, true},
 };
 
-/// The keys of dropout that a family's configuration class in Hugging Face Transformers has.
+/// The dropout keys of a family's configuration class in Hugging Face Transformers, and their rate.
 struct UsualDropout {
   std::vector<std::string> keys;
   double rate = 0;
@@ -49,7 +49,8 @@ UsualDropout usual_dropout(std::string_view family) {
   return {{"attention_dropout"}, 0};
 }
 
-// Of Hugging Face Transformers' PretrainedConfig and of the families' classes; by name.
+// Keys of Hugging Face Transformers' PretrainedConfig and of the families' classes, sorted by name.
+// The list is over 80 lines long because every line is a key.
 constexpr std::array<std::string_view, 105> kFreeKeys = {
     "activation_function",
     "architectures",
@@ -160,7 +161,7 @@ constexpr std::array<std::string_view, 105> kFreeKeys = {
 
 static_assert(std::is_sorted(kFreeKeys.begin(), kFreeKeys.end()));
 
-/// A key that is there but switches nothing on: false, 0, or without content.
+/// Whether a key switches nothing on: false, 0, or without content.
 bool is_off(const YamlNode& value) {
   switch (value.kind) {
     case YamlNode::Kind::null:
@@ -175,7 +176,8 @@ bool is_off(const YamlNode& value) {
   return value.text.empty() || value.text == "false" || value.text == "0" || value.text == "0.0";
 }
 
-/// Whether all blocks attend to all tokens before, or to those of a window, which is read itself.
+/// Whether every block attends to all earlier tokens or to a window of them. The window's size is
+/// another key.
 bool is_plain_attention(const YamlNode& types) {
   return std::all_of(types.items.begin(), types.items.end(), [](const YamlNode& type) {
     return type.text == "full_attention" || type.text == "sliding_attention";
@@ -199,7 +201,7 @@ DropoutRates read_dropout(SectionReader& file, Diagnostics& problems) {
   return rates;
 }
 
-/// What of dropout is assumed, or left out.
+/// Adds notes on dropout that is assumed, and on masks that are not kept.
 void add_dropout_notes(const TransformerShape& shape, const TransformerOptions& options,
                        std::vector<std::string>& notes) {
   const DropoutRates rates = dropout_of(shape, options);
@@ -220,7 +222,7 @@ void add_dropout_notes(const TransformerShape& shape, const TransformerOptions& 
         "flash attention keeps no mask of its dropout: the backward draws the same numbers again");
 }
 
-/// What the file says beside the shape and the numbers do not cover.
+/// Adds notes on facts of the file that neither the shape nor the numbers cover.
 void add_file_notes(const TransformerShape& shape, const TransformerOptions& options,
                     std::vector<std::string>& notes) {
   const ConfigFacts& facts = shape.facts;

@@ -1,4 +1,5 @@
-// What a config.json says beside a transformer's shape: dropout, numbers, keys that nobody reads.
+// The facts in a config.json beside a transformer's shape: dropout, number format, keys that
+// nothing reads.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,17 +13,17 @@
 
 namespace plumbline {
 
-/// Reads what of the file is not its shape; the keys of that have been asked for by then. Dropout
-/// is read under the names that GPT-2, LLaMA, BERT and their kin have for it. Adds all that is
-/// wrong to `problems`.
+/// Reads the facts of the file that are not its shape. Requires: the keys of the shape have been
+/// read before. Dropout is read under the names of GPT-2, LLaMA, BERT and similar models. Adds all
+/// errors to `problems`.
 ConfigFacts read_config_facts(SectionReader& file, std::string_view family, Diagnostics& problems);
 
-/// Whether a key of a config.json is known to say nothing about costs: constants of norms and
-/// rotations, names of tokens, what only inference or checkpoints need.
+/// Whether a key of a config.json is known not to change costs: constants of norms and rotations,
+/// names of tokens, settings of inference or checkpoints only.
 bool changes_no_cost(std::string_view key);
 
-/// What costs do not count of what the file says, and what is assumed in the place of what it does
-/// not say.
+/// Sentences about facts of the file that costs leave out, and about assumptions in place of absent
+/// facts.
 std::vector<std::string> config_notes(const TransformerShape& shape,
                                       const TransformerOptions& options);
 

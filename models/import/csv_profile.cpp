@@ -21,7 +21,7 @@ namespace plumbline {
 namespace {
 
 constexpr std::size_t kLargestTable = std::size_t{64} << 20U;
-constexpr std::size_t kMaxProblems = 100;  // beyond, no further row is read
+constexpr std::size_t kMaxProblems = 100;  // after that many, no further row is read
 constexpr std::string_view kExample =
     "such as: layer,forward,backward,output,activation,parameters";
 
@@ -79,7 +79,7 @@ std::span<const UnitSuffix> suffixes_of(Quantity quantity) {
   return {};
 }
 
-/// Where a column stands, and the unit of its bare numbers; "" = each field tells its own.
+/// The place of a column, and the unit of its bare numbers; "" = each field has its own unit.
 struct Place {
   std::size_t index;
   std::string_view unit;
@@ -105,7 +105,7 @@ class TableReader {
     if (!problems_.empty()) return problems_;
     std::size_t known_problems = 0;
     while (problems_.size() < kMaxProblems && rows_.next(row)) {
-      if (problems_.size() > known_problems) {  // no row to make sense of
+      if (problems_.size() > known_problems) {  // an error in this row: no layer to read from it
         known_problems = problems_.size();
         continue;
       }
@@ -173,7 +173,7 @@ class TableReader {
     error(field.mark, fmt::format("'{}' is no column", clipped(field.text)), std::move(help));
   }
 
-  /// Whether the name is a column's with the end of a unit that is not for it; says so.
+  /// Whether the name is a column's name with a unit that does not fit it; adds an error then.
   bool check_suffix(const CsvField& field) {
     const std::size_t end = field.text.rfind('_');
     if (end == std::string::npos) return false;
@@ -287,15 +287,15 @@ class TableReader {
 
   Bytes size(Column column) { return quantity<Bytes>(column, false, parse_bytes); }
 
-  /// The quantity of this row in `column`; 0 where there is none, with an error where it is
-  /// required or wrong.
+  /// The quantity of this row in `column`; 0 where the field is absent. Adds an error where it is
+  /// required but absent, or wrong.
   template <class T, class Parse>
   T quantity(Column column, bool required, Parse parse) {
     const CsvField* given = field(column);
     if (!given || given->text.empty()) {
       if (required && given) {
         error(given->mark, fmt::format("{} is empty", places_[column]->name));
-      } else if (required) {  // a column that only some rows need
+      } else if (required) {  // no such column; only some rows need it
         error(row_->fields[places_[layer]->index].mark,
               fmt::format("this layer has no {}", kColumns[column].name));
       }

@@ -1,4 +1,4 @@
-// A model from a table: one layer a row of a CSV file.
+// A model from a table: a CSV file with one layer per row.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,23 +16,23 @@ namespace plumbline {
 struct CsvLayer {
   Layer layer;
   LayerCosts costs;
-  Mark mark;  ///< Of its name.
+  Mark mark;  ///< The mark of its name.
 };
 
-/// Which columns a table must have.
+/// The columns that a table must have.
 enum class CsvTimes {
   required,  ///< forward, and backward or both of its parts.
-  optional,  ///< None: the table adds to a model that has its times.
+  optional,  ///< No times; the table adds to a model that has its times.
 };
 
-/// Reads a header and a layer a row, in the order of the file. The columns, in any order: layer,
-/// kind, forward, backward, backward_input, backward_weight, update (times), output, activation,
-/// parameters (sizes). A field holds a quantity with its unit, "1.25 ms" or "4 MiB"; or a bare
-/// number where the unit ends the column's name: _s, _ms, _us, _ns; _bytes, _kb, _mb, _gb, _kib,
-/// _mib, _gib. An empty field of update or of a size is 0. Errors, all of them at once: of
-/// CsvReader; no header, an unknown, repeated or missing column, a row that is longer or shorter
-/// than the header, a layer without a name or with the name of another, a field that is no
-/// quantity, no layer, more than kMaxLayers.
+/// Reads a header, then one layer per row, in the order of the file. The columns, in any order:
+/// layer, kind, forward, backward, backward_input, backward_weight, update (times), output,
+/// activation, parameters (sizes). A field holds a quantity with its unit, "1.25 ms" or "4 MiB". It
+/// may be a bare number where the unit ends the column's name: _s, _ms, _us, _ns; _bytes, _kb, _mb,
+/// _gb, _kib, _mib, _gib. An empty field of update or of a size is 0. Errors, all of them at once:
+/// those of CsvReader; no header; an unknown, repeated or missing column; a row that is longer or
+/// shorter than the header; a layer without a name or with the name of another; a field that is not
+/// a quantity; no layer; more than kMaxLayers.
 Result<std::vector<CsvLayer>> parse_csv_layers(const std::shared_ptr<const Source>& source,
                                                CsvTimes times);
 

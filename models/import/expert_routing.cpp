@@ -1,5 +1,5 @@
-// A place is left out where all experts of a token are others: a hypergeometric chance, over the
-// groups that are chosen and over the experts in them.
+// The chance that a place holds no expert of a token. It is hypergeometric, over the chosen groups
+// and over the experts in them.
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/expert_routing.h"
@@ -10,7 +10,7 @@
 namespace plumbline {
 namespace {
 
-/// For large n (Stirling).
+/// Stirling's approximation, for large n.
 double log_factorial(std::int64_t n) {
   const auto x = static_cast<double>(n);
   return n < 2 ? 0 : (x + 0.5) * std::log(x) - x + 0.918938533204672742 + 1 / (12 * x);
@@ -25,7 +25,7 @@ double log_binomial(std::int64_t n, std::int64_t k) {
   return log;
 }
 
-/// The chance that `drawn` different ones of `all` have `hits` of `special` ones among them.
+/// The chance that `drawn` different items of `all` include exactly `hits` of the `special` ones.
 double chance(std::int64_t all, std::int64_t special, std::int64_t drawn, std::int64_t hits) {
   if (hits > special || hits > drawn || drawn - hits > all - special) return 0;
   return std::exp(log_binomial(special, hits) + log_binomial(all - special, drawn - hits) -
@@ -45,7 +45,7 @@ double mean_places(const ExpertRouting& routing, std::int64_t places) {
   const std::int64_t in_group = routing.experts / groups;
   const std::int64_t in_place = routing.experts / places;
   const std::int64_t groups_in_place = std::max<std::int64_t>(1, in_place / in_group);
-  const std::int64_t shared = std::min(in_place, in_group);  // of a place and one of its groups
+  const std::int64_t shared = std::min(in_place, in_group);  // experts of a group in a place
   const std::int64_t candidates = chosen * in_group;
   double left_out = 0;
   for (std::int64_t i = 0; i <= std::min(groups_in_place, chosen); ++i) {

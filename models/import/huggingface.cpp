@@ -19,28 +19,27 @@
 namespace plumbline {
 namespace {
 
-/// No model has dimensions above this; products of two stay far from the end of 64 bits.
+/// The largest dimension of a model. Products of two stay far below the end of 64 bits.
 constexpr std::int64_t kLargestDimension = 100'000'000;
 
-/// What a family's configuration class and modelling code have in common for all its models.
+/// The facts that a family's configuration class and modelling code share for all its models.
 struct Family {
   std::string_view name;
-  bool tied;                          ///< tie_word_embeddings where the file has none.
-  std::int64_t key_value_heads;       ///< num_key_value_heads where the file has none; 0 = heads.
-  std::int64_t head_dim = 0;          ///< head_dim where the file has none; 0 = hidden / heads.
-  bool input_bias = false;            ///< q, k and v have biases, whatever the file says.
+  bool tied;                     ///< Used where the file has no tie_word_embeddings.
+  std::int64_t key_value_heads;  ///< Used where the file has no num_key_value_heads; 0 = heads.
+  std::int64_t head_dim = 0;     ///< Used where the file has no head_dim; 0 = hidden / heads.
+  bool input_bias = false;       ///< q, k and v have biases, whatever the file says.
   bool takes_attention_bias = false;  ///< attention_bias: biases of q, k, v and the output.
   bool takes_mlp_bias = false;
   bool query_key_norm = false;
-  std::string_view experts = "";      ///< The key of their number; "" = none.
-  std::int64_t window = 0;            ///< sliding_window where the file has none; 0 = none.
+  std::string_view experts = "";      ///< The key of the number of experts; "" = none.
+  std::int64_t window = 0;            ///< Used where the file has no sliding_window; 0 = none.
   bool window_switch = false;         ///< sliding_window counts only with use_sliding_window.
   bool latent = false;                ///< Multi-head latent attention.
-  std::int64_t shared_experts = 0;    ///< n_shared_experts where the file has none.
-  std::int64_t dense_first = 0;       ///< first_k_dense_replace where the file has none.
-  std::int64_t expert_groups = 0;     ///< n_group where the file has none; 0 = only with
-                                      ///< topk_method: group_limited_greedy.
-  std::int64_t groups_per_token = 0;  ///< topk_group where the file has none.
+  std::int64_t shared_experts = 0;    ///< Used where the file has no n_shared_experts.
+  std::int64_t dense_first = 0;       ///< Used where the file has no first_k_dense_replace.
+  std::int64_t expert_groups = 0;     ///< Where n_group is absent; 0 = see read_expert_groups().
+  std::int64_t groups_per_token = 0;  ///< Used where the file has no topk_group.
 };
 
 constexpr std::array kFamilies = {
@@ -93,7 +92,7 @@ constexpr std::array kFamilies = {
            .groups_per_token = 4},
 };
 
-/// Letters and digits alone, in lower case.
+/// `name` with only its letters and digits, in lower case.
 std::string spelling(std::string_view name) {
   std::string text;
   for (const char c : name) {
@@ -106,8 +105,8 @@ std::string spelling(std::string_view name) {
 class ConfigReader {
  public:
   Result<TransformerShape> read(YamlNode root) {
-    // A key that is null is read as if it were not there, but where its default does not count
-    // then: is_null().
+    // A key that is null is read as absent. is_null() serves the keys whose default does not apply
+    // then.
     std::erase_if(root.entries, [&](const YamlNode::Entry& entry) {
       const bool is_null = entry.value.kind == YamlNode::Kind::null;
       if (is_null) nulls_.emplace(entry.key, entry.value.mark);
@@ -141,7 +140,8 @@ class ConfigReader {
         std::find_if(kFamilies.begin(), kFamilies.end(),
                      [&](const Family& family) { return family.name == name->value; });
     if (found != kFamilies.end()) return found;
-    // Another letter or digit is another architecture (llama4), another dash is not.
+    // A name with another letter or digit is another architecture (llama4). Other punctuation is a
+    // misspelling.
     std::string help = fmt::format("one of {}", fmt::join(names, ", "));
     for (const std::string& known : names) {
       if (spelling(known) == spelling(name->value)) help = fmt::format("did you mean '{}'?", known);
@@ -158,10 +158,10 @@ class ConfigReader {
     return file.count(key, 1, max);
   }
 
-  /// Whether the file has the key, and null for it.
+  /// Whether the file has the key with the value null.
   bool is_null(std::string_view key) const { return nulls_.contains(key); }
 
-  /// A size that must be there; told by its name where it is not.
+  /// A size that must be there. Adds an error with its name where it is absent.
   std::int64_t needed(SectionReader& file, std::string_view key,
                       std::int64_t max = kLargestDimension) {
     if (const auto null = nulls_.find(key); null != nulls_.end()) {
@@ -173,7 +173,7 @@ class ConfigReader {
     return value ? value->value : 1;
   }
 
-  /// Null switches it off, whatever the family's default.
+  /// Whether the embedding is tied. null means no, whatever the family's default.
   bool tied(SectionReader& file, bool otherwise) const {
     return flag(file, "tie_word_embeddings", otherwise && !is_null("tie_word_embeddings"));
   }
@@ -183,7 +183,7 @@ class ConfigReader {
     return value ? value->value : otherwise;
   }
 
-  /// Errors: heads that do not divide `whole`.
+  /// Adds an error where `part` does not divide `whole`.
   void report_rest(SectionReader& file, std::string_view key, std::int64_t part,
                    std::string_view of, std::int64_t whole) {
     if (!problems_.empty() || whole % part == 0) return;
@@ -225,7 +225,7 @@ class ConfigReader {
     }
     shape_.feed_forward_bias = family.takes_mlp_bias && flag(file, "mlp_bias", false);
     shape_.tied = tied(file, family.tied);
-    // Of DeepSeek null experts are a dense model.
+    // In DeepSeek's files, null experts mean a dense model.
     if (family.experts.empty() || (family.latent && is_null(family.experts))) {
       shape_.feed_forward = needed(file, "intermediate_size");
       if (!family.experts.empty()) pass_over_experts(file);
@@ -234,7 +234,7 @@ class ConfigReader {
     }
   }
 
-  /// Keys that say nothing where there are no experts.
+  /// Marks the keys that have no meaning without experts as read.
   static void pass_over_experts(SectionReader& file) {
     for (const char* key : {"num_experts_per_tok", "moe_intermediate_size", "n_shared_experts",
                             "n_group", "topk_group", "first_k_dense_replace", "moe_layer_freq"})
@@ -262,7 +262,7 @@ class ConfigReader {
     shape_.attention_input_bias = family.input_bias || bias;
     shape_.attention_output_bias = bias;
     shape_.query_key_norm = family.query_key_norm;
-    if (family.query_key_norm) file.child("use_qk_norm");  // it has them either way
+    if (family.query_key_norm) file.child("use_qk_norm");  // such models always have them
     const auto window = size(file, "sliding_window");
     if (family.window_switch && !flag(file, "use_sliding_window", false)) return;
     if (window) shape_.window = window->value;
@@ -318,8 +318,8 @@ class ConfigReader {
     }
   }
 
-  /// DeepSeek: block i has experts from first_k_dense_replace on where moe_layer_freq divides i,
-  /// and beside them a dense MLP as wide as n_shared_experts of them.
+  /// DeepSeek: blocks from first_k_dense_replace on have experts where moe_layer_freq divides their
+  /// number. Beside them they have a dense MLP with the width of n_shared_experts experts.
   void read_deepseek_experts(SectionReader& file, const Family& family) {
     const auto shared = file.count("n_shared_experts", 0, kLargestDimension);
     const auto first = file.count("first_k_dense_replace", 0, kMaxLayers);
@@ -338,8 +338,8 @@ class ConfigReader {
     read_expert_groups(file, family);
   }
 
-  /// DeepSeek: a token has experts of topk_group of n_group groups; DeepSeek-V2 only where it is
-  /// told to choose so.
+  /// DeepSeek: a token uses experts of topk_group of the n_group groups. In DeepSeek-V2 this holds
+  /// only where topk_method says so.
   void read_expert_groups(SectionReader& file, const Family& family) {
     constexpr std::int64_t max = 65'536;
     if (family.expert_groups == 0) {
@@ -362,7 +362,7 @@ class ConfigReader {
       shape_.groups_per_token = some;
     } else if (groups || chosen) {
       report_groups(file, family, all, some);
-    }  // else the defaults are of a larger model
+    }  // else the defaults belong to a larger model
   }
 
   void report_groups(SectionReader& file, const Family& family, std::int64_t groups,
@@ -391,7 +391,7 @@ class ConfigReader {
   }
 
   TransformerShape shape_;
-  std::map<std::string, Mark, std::less<>> nulls_;  ///< Keys that are null, and where.
+  std::map<std::string, Mark, std::less<>> nulls_;  ///< Keys that are null, and their places.
   Diagnostics problems_;
 };
 

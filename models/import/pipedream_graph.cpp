@@ -1,4 +1,4 @@
-// PipeDream's text format, read line by line with the place of every fault.
+// PipeDream's text format, read line by line. Each fault has its place.
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/pipedream_graph.h"
@@ -44,7 +44,7 @@ std::vector<Piece> split(Piece piece, std::string_view separator) {
   }
 }
 
-/// The last word in a description's brackets says whether the module overwrites its input.
+/// Whether the module keeps no activation: it passes on its input, or overwrites it (inplace=True).
 bool keeps_no_activation(std::string_view description) {
   const std::string_view name = description.substr(0, description.find('('));
   if (name == "View" || name == "Size" || name == "__getitem__") return true;
@@ -157,7 +157,7 @@ class GraphParser {
     stages_.push_back(stage);
   }
 
-  /// "stage_id=3": where an optimizer of PipeDream's put the node.
+  /// Reads "stage_id=3": the stage in which PipeDream's optimizer put the node.
   std::optional<std::int64_t> read_stage(Piece part) {
     constexpr std::string_view name = "stage_id=";
     const std::string_view text = without_blanks(part.text);
@@ -172,7 +172,7 @@ class GraphParser {
     return std::nullopt;
   }
 
-  /// What of the file the layers do not hold.
+  /// Notes the facts of the file that the layers do not hold.
   void add_notes() {
     if (inputs_.forward > 0 || inputs_.backward > 0 || inputs_.parameters > 0) {
       std::string what =
@@ -187,7 +187,7 @@ class GraphParser {
                              partition_text());
   }
 
-  /// ", [2, 3] as in the file"; "" where its stages are no consecutive layers.
+  /// "; [2, 3] is that of the file"; "" where the file's stages are not runs of consecutive layers.
   std::string partition_text() const {
     std::vector<std::int64_t> counts;
     std::optional<std::int64_t> before;
@@ -286,11 +286,11 @@ class GraphParser {
   int line_ = 0;
   Model model_;
   Measurement measurement_;
-  /// Of all Input nodes together.
+  /// Sums over all Input nodes.
   struct {
     std::int64_t forward = 0, backward = 0, parameters = 0;
   } inputs_;
-  std::vector<std::optional<std::int64_t>> stages_;  ///< Of each layer, where the file says so.
+  std::vector<std::optional<std::int64_t>> stages_;  ///< One per layer, where given.
   std::map<std::string, Node> nodes_;
   std::vector<LayerEdge> edges_;
   std::map<LayerEdge, Mark> edge_marks_;

@@ -1,4 +1,4 @@
-// Which named range of a trace is which pass of which layer.
+// The pass and the layer of each named range of a trace.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace plumbline {
 
-/// What a range marks.
+/// The pass that a range marks.
 enum class RangePass : std::uint8_t { forward, backward, backward_input, backward_weight, update };
 inline constexpr std::size_t kRangePasses = 5;
 inline constexpr std::array<RangePass, kRangePasses> kAllRangePasses = {
@@ -29,33 +29,33 @@ inline bool is_backward(RangePass pass) {
          pass == RangePass::backward_weight;
 }
 
-/// The layer of a trace whose ranges name none.
+/// The layer's name where the ranges of a trace name no layer.
 inline constexpr std::string_view kWholeStage = "stage";
 
-/// What a name says.
+/// The meaning of a range's name.
 struct RangeMeaning {
   RangePass pass;
   std::string_view layer;
 };
 
-/// The names of ranges, a template for each pass: `{layer}` stands for the name of the layer, at
-/// least one character, and the rest for itself. A template without `{layer}` is the whole name of
-/// a range around one pass of a whole stage, which is one layer then: kWholeStage. A name that fits
-/// several templates belongs to the one with most characters of its own.
+/// The names of ranges: one template for each pass. `{layer}` stands for the name of the layer, at
+/// least one character; all other text stands for itself. A template without `{layer}` is the whole
+/// name of a range around one pass of a whole stage. That stage is then one layer: kWholeStage. A
+/// name that fits several templates belongs to the template with the most characters of its own.
 class RangeNames {
  public:
   /// `layer:{layer}:forward`, `layer:{layer}:backward`, `layer:{layer}:backward_input`, ...
   RangeNames();
 
-  /// Sets the template of a pass. Errors: an empty text, several {layer}, other braces
-  /// without it.
+  /// Sets the template of a pass. Errors: an empty text, several {layer}, other braces but no
+  /// {layer}.
   std::optional<Diagnostic> set(RangePass pass, const std::string& text);
 
-  /// What is wrong with the templates together: two that are equal; some with {layer} and some
-  /// without; a forward without {layer} and no backward beside it.
+  /// The errors of the templates together: two equal ones; some with {layer} and some without; a
+  /// forward without {layer} and no backward beside it.
   Diagnostics misfits() const;
 
-  /// The pass and layer of a range with this name; nothing where it fits no template.
+  /// The pass and layer of a range with this name; nothing where the name fits no template.
   std::optional<RangeMeaning> meaning(std::string_view name) const;
 
   /// The name of the range of this layer.
@@ -69,7 +69,7 @@ class RangeNames {
     std::string prefix;
     std::string suffix;
     bool names_layer = true;
-    bool is_set = false;  ///< By set(), not by default.
+    bool is_set = false;  ///< Set by set(), not by default.
   };
   const Template& of(RangePass pass) const { return templates_[static_cast<std::size_t>(pass)]; }
 

@@ -1,4 +1,4 @@
-// From ranges to layer times: runs, steps, statistics.
+// From ranges to layer times: statistics over the runs that count.
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/torch_trace.h"
@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <map>
 #include <numeric>
-#include <tuple>
 
 #include "base/gzip_file.h"
 #include "base/quantity.h"
@@ -22,34 +21,17 @@
 #include "models/import/trace_events.h"
 #include "models/import/trace_kernels.h"
 #include "models/import/trace_nesting.h"
+#include "models/import/trace_runs.h"
 
 namespace plumbline {
 namespace {
 
-/// What told how long a run took.
-enum class Clock : std::uint8_t {
-  cpu,        ///< Its range on the CPU.
-  gpu_range,  ///< Its ranges on GPUs.
-  kernels,    ///< The kernels that were launched within its range on the CPU.
-};
-constexpr std::size_t kClocks = 3;
-
-/// One run of a layer's pass.
-struct Run {
-  std::uint32_t layer;
-  RangePass pass;
-  Clock clock;
-  double cpu_start;  ///< Of its range on the CPU, or where there is none its own.
-  double length;
-  double busy = 0;  ///< Of the length: some kernel ran. Of runs by kernels.
-};
-
-/// Of one pass of one layer.
+/// The times of one pass of one layer.
 struct PassTimes {
   MeasuredTime time;
-  std::size_t runs_in_all = 0;  ///< With those of skipped steps.
+  std::size_t runs_in_all = 0;  ///< Runs, those of skipped steps included.
   std::size_t runs = 0;
-  Clock clock = Clock::cpu;
+  RunClock clock = RunClock::cpu;
   bool has_no_work = false;  ///< Nothing was launched on the GPU, which other passes use.
 };
 
@@ -75,7 +57,7 @@ std::string time_text(double microseconds) {
 }
 
 /// The lengths of a pass's runs, by clock.
-using PassLengths = std::array<std::vector<double>, kClocks>;
+using PassLengths = std::array<std::vector<double>, kRunClocks>;
 
 class TraceSummary {
  public:
@@ -89,14 +71,16 @@ class TraceSummary {
     const TraceNesting nesting = leave_out_recomputation(events_, kMaxTold);
     check_nesting(nesting);
     if (!problems_.empty()) return problems_;
-    // What the GPU did for each range on the CPU.
+    // GPU work of each range on the CPU.
     work_ = join_kernels(events_, nesting.autograd_threads);
     // Runs, in the order in which the CPU started them, without those of skipped steps.
-    make_runs();
+    runs_ = layer_runs(events_.ranges, work_);
+    events_.ranges = {};
     count_runs();
-    skip_steps();
-    if (!problems_.empty()) return problems_;
-    // Times of every pass, on the clock that tells them best.
+    auto counted = skip_steps(runs_, std::move(events_.steps), options_.skip, source_);
+    if (!counted) return counted.problems();
+    take(*std::move(counted));
+    // Times of every pass, on the best clock for it.
     sum_up();
     check_passes();
     if (!problems_.empty()) return problems_;
@@ -143,113 +127,19 @@ class TraceSummary {
           plural(nesting.recomputed, "forward"), nesting.recomputed == 1 ? "is" : "are"));
   }
 
-  /// A range on the CPU is a run on its clock, and one on that of its kernels. Ranges on GPUs
-  /// belong to the range on the CPU with their id: it tells their step, and those of several
-  /// streams are one run.
-  void make_runs() {
-    const std::vector<TraceRange>& ranges = events_.ranges;
-    std::vector<std::uint32_t> order(ranges.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::sort(order.begin(), order.end(), [&](std::uint32_t x, std::uint32_t y) {
-      const TraceRange& a = ranges[x];
-      const TraceRange& b = ranges[y];
-      return std::tuple(a.layer, a.pass, a.external_id, a.on_gpu, a.start) <
-             std::tuple(b.layer, b.pass, b.external_id, b.on_gpu, b.start);
-    });
-    runs_.reserve(ranges.size());
-    for (std::size_t i = 0; i < order.size();) {
-      const TraceRange& first = ranges[order[i]];
-      if (!first.on_gpu) {
-        add_cpu_run(order[i++]);
-        continue;
-      }
-      const bool follows_its_cpu_range =
-          i > 0 && !ranges[order[i - 1]].on_gpu && is_same(ranges[order[i - 1]], first);
-      const double cpu_start = follows_its_cpu_range ? ranges[order[i - 1]].start : first.start;
-      const double start = first.start;  // the earliest of them
-      double end = first.start + first.length;
-      double length = first.length;
-      for (++i; i < order.size() && ranges[order[i]].on_gpu && is_same(first, ranges[order[i]]);
-           ++i) {
-        end = std::max(end, ranges[order[i]].start + ranges[order[i]].length);
-        length = end - start;
-      }
-      runs_.push_back({first.layer, first.pass, Clock::gpu_range, cpu_start, length});
-    }
-    events_.ranges = {};
-    std::stable_sort(runs_.begin(), runs_.end(),
-                     [](const Run& a, const Run& b) { return a.cpu_start < b.cpu_start; });
-  }
-
-  void add_cpu_run(std::uint32_t i) {
-    const TraceRange& range = events_.ranges[i];
-    runs_.push_back({range.layer, range.pass, Clock::cpu, range.start, range.length});
-    const RangeWork& work = work_.of_range[i];
-    if (work.kernels > 0)
-      runs_.push_back(
-          {range.layer, range.pass, Clock::kernels, range.start, work.end - work.start, work.busy});
-  }
-
   void count_runs() {
-    for (const Run& run : runs_) ++times(run.layer, run.pass).runs_in_all;
+    for (const LayerRun& run : runs_) ++times(run.layer, run.pass).runs_in_all;
   }
 
-  static bool is_same(const TraceRange& a, const TraceRange& b) {
-    return a.layer == b.layer && a.pass == b.pass && a.external_id &&
-           a.external_id == b.external_id;
-  }
-
-  void skip_steps() {
-    if (events_.steps.empty()) return skip_runs();
-    std::vector<TraceStep>& steps = events_.steps;
-    std::sort(steps.begin(), steps.end(),
-              [](const TraceStep& a, const TraceStep& b) { return a.start < b.start; });
-    const auto skip = static_cast<std::size_t>(options_.skip);
-    if (skip >= steps.size())
-      return error(fmt::format("there {} {}, and the first {} {} left out",
-                               steps.size() == 1 ? "is" : "are", plural(steps.size(), "step"),
-                               options_.skip, options_.skip == 1 ? "is" : "are"),
-                   "profile more steps, or leave out fewer with --skip");
-    std::size_t outside = 0;
-    std::vector<Run> kept;
-    kept.reserve(runs_.size());
-    for (const Run& run : runs_) {
-      const auto after =
-          std::upper_bound(steps.begin(), steps.end(), run.cpu_start,
-                           [](double start, const TraceStep& step) { return start < step.start; });
-      const auto step = static_cast<std::size_t>(after - steps.begin());  // from 1
-      if (step == 0 || run.cpu_start >= steps[step - 1].end) {
-        ++outside;
-      } else if (step > skip) {
-        kept.push_back(run);
-      }
-    }
-    runs_ = std::move(kept);
-    steps_ = steps.size() - skip;
-    if (outside > 0)
-      notes_.push_back(fmt::format("{} outside of all steps {} left out", plural(outside, "range"),
-                                   outside == 1 ? "is" : "are"));
-  }
-
-  void skip_runs() {
-    std::map<std::tuple<std::uint32_t, RangePass, Clock>, std::int64_t> seen;
-    std::vector<Run> kept;
-    kept.reserve(runs_.size());
-    for (const Run& run : runs_) {
-      if (++seen[{run.layer, run.pass, run.clock}] > options_.skip) kept.push_back(run);
-    }
-    runs_ = std::move(kept);
-    if (options_.skip == 0) return;
-    notes_.push_back(fmt::format(
-        "the trace has no steps (ProfilerStep#N, from profiler.step()): the first {} of each layer "
-        "{} left out instead",
-        options_.skip == 1 ? "run" : fmt::format("{} runs", options_.skip),
-        options_.skip == 1 ? "is" : "are"));
+  void take(CountedRuns counted) {
+    runs_ = std::move(counted.runs);
+    steps_ = counted.steps;
+    notes_.insert(notes_.end(), counted.notes.begin(), counted.notes.end());
   }
 
   void sum_up() {
     std::map<std::pair<std::uint32_t, RangePass>, PassLengths> lengths;
-    for (const Run& run : runs_) {
+    for (const LayerRun& run : runs_) {
       lengths[{run.layer, run.pass}][static_cast<std::size_t>(run.clock)].push_back(run.length);
       if (run.pass == RangePass::forward && !is_ordered_[run.layer]) {
         is_ordered_[run.layer] = true;
@@ -259,26 +149,27 @@ class TraceSummary {
     for (auto& [key, of_pass] : lengths) sum_up(key.first, key.second, of_pass);
   }
 
-  /// Chooses the clock of a pass. Ranges on the GPU hold what the range's own thread launched, so
-  /// they count only where they agree with the kernels, or where no kernel can be joined.
+  /// Chooses the clock of a pass. Ranges on the GPU contain only the work that the range's own
+  /// thread launched. So they count only where they agree with the kernels, or where no kernel can
+  /// be joined.
   void sum_up(std::uint32_t layer, RangePass pass, PassLengths& lengths) {
-    const auto on = [&](Clock clock) -> std::vector<double>& {
+    const auto on = [&](RunClock clock) -> std::vector<double>& {
       return lengths[static_cast<std::size_t>(clock)];
     };
     PassTimes& found = times(layer, pass);
     const bool all_joined = work_.kernels > 0 && work_.ambiguous == 0 && work_.without_launch == 0;
-    if (on(Clock::kernels).empty() && on(Clock::gpu_range).empty() && all_joined) {
+    if (on(RunClock::kernels).empty() && on(RunClock::gpu_range).empty() && all_joined) {
       found.has_no_work = true;
-      std::fill(on(Clock::cpu).begin(), on(Clock::cpu).end(), 0.0);
+      std::fill(on(RunClock::cpu).begin(), on(RunClock::cpu).end(), 0.0);
     }
-    found.clock = !on(Clock::kernels).empty()     ? Clock::kernels
-                  : !on(Clock::gpu_range).empty() ? Clock::gpu_range
-                                                  : Clock::cpu;
-    if (found.clock == Clock::kernels && !on(Clock::gpu_range).empty()) {
-      const double by_kernels = mean_of(on(Clock::kernels));
-      const double by_range = mean_of(on(Clock::gpu_range));
+    found.clock = !on(RunClock::kernels).empty()     ? RunClock::kernels
+                  : !on(RunClock::gpu_range).empty() ? RunClock::gpu_range
+                                                     : RunClock::cpu;
+    if (found.clock == RunClock::kernels && !on(RunClock::gpu_range).empty()) {
+      const double by_kernels = mean_of(on(RunClock::kernels));
+      const double by_range = mean_of(on(RunClock::gpu_range));
       if (std::abs(by_range - by_kernels) <= kAgreement * by_kernels)
-        found.clock = Clock::gpu_range;
+        found.clock = RunClock::gpu_range;
       else
         disagreements_.push_back(fmt::format("{} ({} by range, {} by kernels)",
                                              range_name(layer, pass), time_text(by_range),
@@ -295,7 +186,7 @@ class TraceSummary {
 
   bool ran(std::uint32_t layer, RangePass pass) { return times(layer, pass).runs > 0; }
 
-  /// A layer has a forward, and a backward or both of its parts.
+  /// Checks that each layer has a forward, and a backward or both of its parts.
   void check_passes() {
     for (std::uint32_t layer = 0; layer < events_.layers.size(); ++layer) {
       const bool has_forward = ran(layer, RangePass::forward);
@@ -334,7 +225,7 @@ class TraceSummary {
         if (pass_times.runs == 0) continue;
         if (pass_times.has_no_work)
           without_work.push_back(range_name(layer, pass));
-        else if (pass_times.clock == Clock::cpu)
+        else if (pass_times.clock == RunClock::cpu)
           on_cpu.push_back(range_name(layer, pass));
         else
           ++on_gpu;
@@ -373,13 +264,14 @@ class TraceSummary {
           plural(events_.gpu_work, "event")));
   }
 
-  /// What the joining of kernels to ranges left out, and how much of their times kernels fill.
+  /// Notes the kernels that were not joined to ranges, and the share of the times that kernels
+  /// fill.
   void note_kernels() {
     if (work_.kernels == 0) return;
     double busy = 0;
     double length = 0;
-    for (const Run& run : runs_) {
-      if (run.clock == Clock::kernels) length += run.length;
+    for (const LayerRun& run : runs_) {
+      if (run.clock == RunClock::kernels) length += run.length;
       busy += run.busy;
     }
     if (busy < kWellFilled * length)
@@ -481,19 +373,19 @@ class TraceSummary {
   }
 
   static constexpr std::size_t kMaxTold = 20;
-  static constexpr double kAgreement = 0.01;  // of the kernels' time
-  static constexpr double kWellFilled = 0.9;  // of the time between the first and the last kernel
+  static constexpr double kAgreement = 0.01;  // relative to the kernels' time
+  static constexpr double kWellFilled = 0.9;  // of the time from the first to the last kernel
   static constexpr double kLongest = static_cast<double>(kLargestQuantity) / 1e3;
 
   TraceEvents events_;
   std::shared_ptr<const Source> source_;
   const TraceOptions& options_;
   TraceWork work_;
-  std::vector<Run> runs_;
-  std::size_t steps_ = 0;  // that count; 0 where the trace has none
+  std::vector<LayerRun> runs_;
+  std::size_t steps_ = 0;  // steps that count; 0 where the trace has none
   std::vector<PassTimes> times_ = std::vector<PassTimes>(events_.layers.size() * kRangePasses);
   std::vector<bool> is_ordered_ = std::vector<bool>(events_.layers.size());
-  std::vector<std::uint32_t> order_;  // layers, by their first forward
+  std::vector<std::uint32_t> order_;  // layers in the order of their first forwards
   std::vector<std::string> disagreements_;
   std::string clock_;
   std::vector<std::string> notes_;
@@ -532,7 +424,7 @@ Result<TraceModel> read_torch_trace(const std::string& path, const TraceOptions&
   if (!file.problem().empty()) return file_error();
   std::istream text(&file);
   auto trace = parse_torch_trace(text, source, options);
-  if (!file.problem().empty()) return file_error();  // what the end that is missing leads to
+  if (!file.problem().empty()) return file_error();  // it explains errors in `trace`
   return trace;
 }
 

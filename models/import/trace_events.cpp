@@ -1,4 +1,4 @@
-// The trace as a stream of JSON tokens. What stands in a trace, from the code that writes it
+// The trace as a stream of JSON tokens. The content of a trace, from the code that writes it
 // (libkineto/src/output_json.cpp, ActivityType.cpp and GenericActivityProfiler.cpp of
 // github.com/pytorch/kineto):
 // - an object whose `traceEvents` is a list of events, most with "ph": "X", `cat`, `name`, `pid`,
@@ -35,11 +35,11 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kMaxNames = 10'000;  // that are counted for messages
+constexpr std::size_t kMaxNames = 10'000;  // the most names that are counted for messages
 constexpr std::string_view kStep = "ProfilerStep#";
 constexpr std::string_view kAutograd = "autograd::engine::evaluate_function";
 
-/// How often names occur; those that come after kMaxNames others are not counted.
+/// The frequencies of names. New names are not counted once there are kMaxNames.
 class NameCounter {
  public:
   void add(const std::string& name) {
@@ -62,7 +62,7 @@ class NameCounter {
   std::unordered_map<std::string, std::size_t> counts_;
 };
 
-/// The keys of an event that count.
+/// The keys of an event that are read.
 enum class Field { none, phase, category, name, start, length, thread, arguments };
 
 Field field_of(std::string_view key) {
@@ -76,7 +76,7 @@ Field field_of(std::string_view key) {
   return Field::none;
 }
 
-/// The arguments of an event that count.
+/// The arguments of an event that are read.
 enum class Argument { none, external_id, correlation, collective };
 
 Argument argument_of(std::string_view key) {
@@ -100,7 +100,7 @@ struct Event {
   bool is_launch() const {
     return category.ends_with("_runtime") || category.ends_with("_driver") || category == "Runtime";
   }
-  /// NCCL's kernel of this name serves all-to-alls, too: what it was for, newer traces say.
+  /// One NCCL kernel name serves sends, receives and all-to-alls. Newer traces say which it was.
   PeerWork peer_work() const {
     if (!name.starts_with("nccl")) return PeerWork::none;
     if (name.find("SendRecv") == std::string::npos) return PeerWork::collective;
@@ -111,7 +111,7 @@ struct Event {
   }
 };
 
-/// Takes the tokens of the JSON parser; false from any of them stops it.
+/// Takes the tokens of the JSON parser. A member that returns false stops the parser.
 class EventHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
   EventHandler(const std::shared_ptr<const Source>& source, const RangeNames& names,
@@ -229,7 +229,7 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  static constexpr int kOutOfRange = 406;  // nlohmann-json's number for it
+  static constexpr int kOutOfRange = 406;  // nlohmann-json's number for that error
 
   Diagnostic error(std::string message, std::string help) const {
     return input_error({source_}, std::move(message), std::move(help));
@@ -327,9 +327,9 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   NameCounter annotations_, others_;
   std::unordered_map<std::string, std::uint32_t> layers_;
 
-  // Where the parser stands.
-  std::size_t depth_ = 0;        // objects and lists that are open
-  std::size_t event_depth_ = 0;  // at which an event's keys stand
+  // The position of the parser.
+  std::size_t depth_ = 0;        // the number of open objects and lists
+  std::size_t event_depth_ = 0;  // the depth of an event's keys
   bool is_trace_events_ = false;
   bool has_events_ = false;  // within the list of events
   bool any_events_ = false;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kOfNone = UINT32_MAX;
 constexpr std::uint32_t kOfSeveral = UINT32_MAX - 1;
-constexpr std::uint32_t kOfOthers = UINT32_MAX - 2;  // of threads that are not autograd's
+constexpr std::uint32_t kOfOthers = UINT32_MAX - 2;  // launched by threads that are not autograd's
 
 /// Finds the range of launches.
 class LaunchRanges {
@@ -32,8 +32,9 @@ class LaunchRanges {
     for (const std::uint32_t i : by_start_) threads_[ranges[i].thread].push_back(i);
   }
 
-  /// What is open at the moment of a launch by a thread without ranges: a backward, or others
-  /// alone. Requires: launches come in the order of their times.
+  /// The ranges that are open when a thread without ranges launches: true = a backward is among
+  /// them, false = only others, nothing = none, or the thread has ranges. Requires: launches come
+  /// in the order of their times.
   std::optional<bool> is_within_backward(const TraceLaunch& launch) {
     open_until(launch.at);
     if (open_.empty() || threads_.count(launch.thread) > 0) return std::nullopt;
@@ -102,7 +103,7 @@ std::set<std::int64_t> threads_of_backwards(const TraceEvents& events) {
   return found;
 }
 
-/// Takes the kernels of one range in the order of their starts.
+/// Adds a kernel to the work of its range. Requires: kernels come in the order of their starts.
 void add(const TraceKernel& kernel, RangeWork& work) {
   const double length = std::max(kernel.length, 0.0);
   const double kernel_end = kernel.start + length;
@@ -122,7 +123,7 @@ TraceWork join_kernels(TraceEvents& events, std::set<std::int64_t> autograd_thre
   std::vector<TraceKernel>& kernels = events.kernels;
   TraceWork work;
   work.of_range.resize(events.ranges.size());
-  // The range of every correlation id; where several calls bear one, the first of them counts.
+  // The range of every correlation id. Where several calls have one id, the first of them counts.
   std::sort(launches.begin(), launches.end(), [](const TraceLaunch& a, const TraceLaunch& b) {
     return std::tuple(a.at, a.correlation) < std::tuple(b.at, b.correlation);
   });

@@ -1,4 +1,4 @@
-// Which work of a GPU belongs to which range of a trace: kernels joined to their launches.
+// The GPU work of each range of a trace: kernels joined to their launches.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,32 +11,32 @@
 
 namespace plumbline {
 
-/// What GPUs did for one range on the CPU. Times in microseconds.
+/// The work of GPUs for one range on the CPU. Times are in microseconds.
 struct RangeWork {
   std::size_t kernels = 0;
-  double start = 0;  ///< Of the first kernel.
-  double end = 0;    ///< Of the last one.
-  double busy = 0;   ///< During which at least one of them ran.
+  double start = 0;  ///< Start of the first kernel.
+  double end = 0;    ///< End of the last kernel.
+  double busy = 0;   ///< Time in which at least one kernel ran.
 };
 
-/// The work of every range, and what was left out of it.
+/// The work of every range, and counts of the kernels that were left out.
 struct TraceWork {
-  std::vector<RangeWork> of_range;  ///< As in TraceEvents::ranges; empty for ranges on GPUs.
-  std::size_t kernels = 0;          ///< Of all ranges together.
-  std::size_t of_others = 0;        ///< Launched beside ranges by threads that are not of autograd.
+  std::vector<RangeWork> of_range;  ///< Parallel to TraceEvents::ranges; empty for ranges on GPUs.
+  std::size_t kernels = 0;          ///< The number in all ranges together.
+  std::size_t of_others = 0;        ///< Launched beside ranges by threads other than autograd's.
   std::size_t ambiguous = 0;        ///< Launched by autograd while several backwards waited.
-  std::size_t without_launch = 0;   ///< The trace has no call with their correlation id.
-  std::size_t sends_and_receives = 0;  ///< Of ranges; they are no part of a layer's work.
-  std::size_t collectives = 0;  ///< Kernels of NCCL in ranges that are none of the two others.
-  std::size_t maybe_sends = 0;  ///< PeerWork::unknown; they count.
+  std::size_t without_launch = 0;   ///< Kernels whose correlation id no call in the trace has.
+  std::size_t sends_and_receives = 0;  ///< In ranges; they are not part of a layer's work.
+  std::size_t collectives = 0;         ///< NCCL kernels in ranges that are certainly collectives.
+  std::size_t maybe_sends = 0;         ///< Kernels of PeerWork::unknown; they count as work.
 };
 
-/// A kernel belongs to the range in which it was launched, by its correlation id: a range of the
-/// launching thread; where that has none open and is a thread of autograd, the backward of another
-/// thread that waits for it. Where the trace does not say which threads are autograd's, they are
-/// those without ranges that launch within backwards and never within another range alone; what
-/// other threads launch meanwhile (a loader's copies) is of no range. Requires: ranges of one
-/// thread do not overlap by more than rounding.
+/// Assigns each kernel to the range in which it was launched, by its correlation id: an open range
+/// of the launching thread. Where that thread has none open and belongs to autograd, it is the
+/// backward of another thread that waits for autograd. The trace may not say which threads are
+/// autograd's. Then they are the threads without ranges that launch within backwards, and never
+/// while only other ranges are open. Work that other threads launch meanwhile (a loader's copies)
+/// belongs to no range. Requires: ranges of one thread overlap by no more than rounding.
 TraceWork join_kernels(TraceEvents& events, std::set<std::int64_t> autograd_threads);
 
 }  // namespace plumbline

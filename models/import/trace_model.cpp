@@ -1,4 +1,4 @@
-// Sizes for a trace's layers; traces of several ranks as one chain.
+// Sizes for the layers of a trace; traces of several ranks as one chain.
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/trace_model.h"
@@ -13,7 +13,7 @@
 namespace plumbline {
 namespace {
 
-/// "3" where all agree, else "3, 4".
+/// Merges values: "3" where all agree, else "3, 4".
 void merge_provenance(const TraceModel& trace, TraceModel& all) {
   for (const auto& [key, value] : trace.model.profile.provenance) {
     std::string& merged = all.model.profile.provenance[key];

@@ -10,8 +10,8 @@
 namespace plumbline {
 namespace {
 
-/// The backwards on the CPU that wait for autograd, to be asked which of another thread holds a
-/// moment.
+/// The backwards on the CPU that wait for autograd. They answer which backward of another thread
+/// contains a moment.
 class Backwards {
  public:
   Backwards(const std::vector<TraceRange>& ranges, const std::set<std::int64_t>& autograd_threads) {
@@ -42,7 +42,8 @@ class Backwards {
   }
 
  private:
-  /// Of those that have started, the one that ends last, and the last one of another thread.
+  /// Among the backwards that have started, the one that ends last, and the last one of another
+  /// thread.
   struct Latest {
     const TraceRange* first = nullptr;
     const TraceRange* of_other_thread = nullptr;
@@ -105,10 +106,10 @@ class Nesting {
     std::vector<std::size_t> open;
     for (const std::size_t i : ranges) {
       const TraceRange& range = events_.ranges[i];
-      // Its middle decides: rounding can make neighbours overlap by a hair.
+      // The middle decides, because rounding can make neighbours overlap slightly.
       while (!open.empty() && range.middle() >= events_.ranges[open.back()].end()) open.pop_back();
-      // Whether a thread is autograd's may be a guess: it takes recomputation out, and refuses
-      // nothing.
+      // A thread that is only guessed to be autograd's may take recomputation out, but gives no
+      // error.
       const bool is_known = events_.autograd_threads.count(thread) > 0;
       const TraceRange* outer = !open.empty() ? &events_.ranges[open.back()]
                                 : is_autograd ? backwards_.holding(range.middle(), thread)
@@ -147,7 +148,7 @@ class Nesting {
 
   TraceEvents& events_;
   std::size_t max_;
-  Backwards backwards_;  // of the ranges as they were found
+  Backwards backwards_;  // made from the ranges as they were found
   TraceNesting found_;
   std::map<std::int64_t, std::vector<std::size_t>> threads_;
   std::set<std::size_t> left_out_;

@@ -1,4 +1,5 @@
 // The passes from a shape to a profile.
+// It has over 500 lines: most of them are the notes and comments that a derived profile carries.
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/transformer_profile.h"
@@ -14,103 +15,13 @@
 
 #include "models/hardware/cluster.h"
 #include "models/import/config_facts.h"
+#include "models/import/transformer_misfits.h"
 
 namespace plumbline {
 namespace {
 
 Diagnostic refused(std::string message, std::string help) {
   return input_error({}, std::move(message), std::move(help));
-}
-
-/// Errors: options that do not fit the shape.
-Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& options) {
-  Diagnostics problems;
-  const std::int64_t t = options.tensor_parallel;
-  const TransformerOptionNames& names = *options.names;
-  const auto must_divide = [&](std::int64_t whole, std::string_view what) {
-    if (whole % t == 0) return;
-    problems.push_back(refused(fmt::format("{} is {}, which does not divide the {} {}",
-                                           names.tensor_parallel, t, whole, what),
-                               "every device of the group gets the same share of each layer"));
-  };
-  must_divide(shape.heads, "attention heads");
-  if (!shape.latent) must_divide(shape.key_value_heads, "heads of keys and values");
-  if (shape.has_dense_blocks()) must_divide(shape.feed_forward, "columns of an MLP");
-  if (shape.experts > 0 && options.expert_parallel == 1)
-    must_divide(shape.expert_feed_forward, "columns of an expert");
-  if (shape.shared_feed_forward > 0)
-    must_divide(shape.shared_feed_forward, "columns of the shared experts");
-  if (const std::int64_t p = options.expert_parallel; p > 1) {
-    if (!shape.has_experts()) {
-      problems.push_back(
-          refused(fmt::format("{} is {}, and the model has no experts", names.expert_parallel, p),
-                  fmt::format("{} divides every layer", names.tensor_parallel)));
-    } else if (shape.experts % p != 0) {
-      problems.push_back(refused(fmt::format("{} is {}, which does not divide the {} experts",
-                                             names.expert_parallel, p, shape.experts),
-                                 "every device of the group gets as many"));
-    }
-    if (const std::int64_t each = options.devices_per_sample(); p % each != 0) {
-      problems.push_back(refused(
-          fmt::format("{} is {}, no multiple of the {} devices of a sample ({} {} x {} {})",
-                      names.expert_parallel, p, each, names.tensor_parallel, t,
-                      names.context_parallel, options.context_parallel),
-          "experts are shared by all of them, whole, and by others with samples of their own"));
-    }
-    if (t > 1 && !options.sequence_parallel)
-      problems.push_back(refused(fmt::format("{} with {} needs {}", names.expert_parallel,
-                                             names.tensor_parallel, names.sequence_parallel),
-                                 "so that each device sends tokens of its own to the experts"));
-  }
-  if (const std::int64_t p = options.context_parallel; p > 1) {
-    if (options.sequence % (2 * p) != 0)
-      problems.push_back(refused(
-          fmt::format("{} is {}, and {} parts do not divide the {} tokens of a sample",
-                      names.context_parallel, p, 2 * p, options.sequence),
-          "each device takes a part from the front and one from the back, so that all have as many "
-          "scores"));
-  }
-  if (const auto server = options.devices_per_server) {
-    const auto must_fill = [&](std::int64_t devices, std::string_view what) {
-      if (std::max(devices, *server) % std::min(devices, *server) == 0) return;
-      problems.push_back(refused(fmt::format("{} is {}, which the {} of {} does not fill",
-                                             names.devices_per_server, *server, what, devices),
-                                 "servers hold several of these, or these several servers"));
-    };
-    must_fill(t, "tensor-parallel group");
-    if (options.devices_per_sample() < options.group())
-      must_fill(options.devices_per_sample(), "group for a sample");
-    must_fill(options.group(), "group");
-  }
-  if (options.sequence_parallel) {
-    if (t == 1)
-      problems.push_back(
-          refused(fmt::format("{} without {}", names.sequence_parallel, names.tensor_parallel),
-                  "it divides what the devices of such a group would each hold"));
-    must_divide(
-        options.sequence / options.context_parallel,
-        options.context_parallel > 1 ? "tokens of a sample on each device" : "tokens of a sample");
-  }
-  if (options.fp8_linear && options.dtype == NumberFormat::fp8)
-    problems.push_back(
-        refused(fmt::format("{} with {} fp8", names.fp8_linear, names.dtype),
-                "it says that linear layers alone multiply in fp8; the rest is in bf16, mostly"));
-  if (options.mtp && shape.further_predictions == 0)
-    problems.push_back(
-        refused(fmt::format("{} of a model without modules that predict further tokens", names.mtp),
-                "num_nextn_predict_layers in config.json says how many it has"));
-  if (options.fp8_dispatch && !shape.has_experts())
-    problems.push_back(refused(fmt::format("{} of a model without experts", names.fp8_dispatch),
-                               "it is for tokens on their way to experts"));
-  if (options.fp8_dispatch && !options.fp8_linear)
-    problems.push_back(refused(fmt::format("{} without {}", names.fp8_dispatch, names.fp8_linear),
-                               "experts take tokens in fp8 where they multiply in fp8"));
-  if (shape.learned_positions && options.sequence > shape.positions) {
-    problems.push_back(refused(fmt::format("{} is {}, but the model has a table of {} positions",
-                                           names.sequence, options.sequence, shape.positions),
-                               fmt::format("at most {}", shape.positions)));
-  }
-  return problems;
 }
 
 /// Errors: a layer that no profile may hold.

@@ -1,4 +1,4 @@
-// What a transformer for text looks like: the numbers that its layers follow from.
+// The shape of a text transformer: the numbers that determine its layers.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,40 +13,41 @@
 
 namespace plumbline {
 
-/// Multi-head latent attention: tokens are compressed, and queries, keys and values made of that
-/// (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1). Sizes of a head, but for the ranks.
+/// Multi-head latent attention: tokens are compressed, and queries, keys and values are made from
+/// the compressed tokens (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1). All sizes but the ranks
+/// are those of one head.
 struct LatentAttention {
-  std::int64_t query_rank = 0;      ///< 0 = queries are made of the tokens themselves.
-  std::int64_t key_value_rank = 1;  ///< Of keys and values together.
-  std::int64_t plain = 1;           ///< Of queries and keys, what is not rotated,
-  std::int64_t rotated = 1;         ///< and what is; all heads have these of keys in common.
-  std::int64_t value = 1;           ///< Of values.
+  std::int64_t query_rank = 0;      ///< 0 = queries are made from the tokens themselves.
+  std::int64_t key_value_rank = 1;  ///< Rank of keys and values together.
+  std::int64_t plain = 1;           ///< Part of queries and keys without rotation.
+  std::int64_t rotated = 1;         ///< Rotated part; all heads share that of the keys.
+  std::int64_t value = 1;           ///< Size of values.
 };
 
-/// The shares of numbers that training drops, each in [0, 1]; absent: nothing says so.
+/// The shares of numbers that training drops, each in [0, 1]; absent = not given.
 struct DropoutRates {
-  std::optional<double> attention{};  ///< Of attention's probabilities.
-  std::optional<double> residual{};   ///< Of what attention and MLP add to the residual.
-  std::optional<double> embedding{};  ///< Of the embedding's output.
+  std::optional<double> attention{};  ///< Dropout of attention's probabilities.
+  std::optional<double> residual{};   ///< Dropout of attention and MLP outputs before the residual.
+  std::optional<double> embedding{};  ///< Dropout of the embedding's output.
 
   friend bool operator==(const DropoutRates&, const DropoutRates&) = default;
 };
 
-/// What a config.json says beside the shape, as far as costs may depend on it.
+/// Facts in a config.json beside the shape that may change costs.
 struct ConfigFacts {
   DropoutRates dropout;
-  std::vector<std::string> absent_dropout;  ///< Keys of dropout that the family has, not the file.
-  double usual_dropout = 0;         ///< What the family's configuration class has in their place.
+  std::vector<std::string> absent_dropout;  ///< Dropout keys of the family that the file lacks.
+  double usual_dropout = 0;         ///< The default of the family's configuration class for them.
   std::string dtype_key;            ///< "torch_dtype" or "dtype"; "" = neither.
-  std::string dtype;                ///< "float32", as the file has it.
+  std::string dtype;                ///< As the file has it: "float32".
   bool quantized = false;           ///< quantization_config is there.
   std::vector<std::string> unread;  ///< Keys that nothing reads and that may change costs.
 };
 
-/// A decoder-only transformer. Invariants: all sizes >= 1; heads are a multiple of
-/// key_value_heads; experts are 0 or >= experts_per_token >= 1, and with their groups those of
-/// ExpertRouting; sparse is empty or as long as `blocks`. It knows no sequence length, no number
-/// format and no cost.
+/// A decoder-only transformer. Invariants: all sizes >= 1; heads are a multiple of key_value_heads;
+/// experts are 0 or >= experts_per_token >= 1, and with their groups they keep the invariants of
+/// ExpertRouting; sparse is empty or has one entry per block. It knows no sequence length, no
+/// number format and no cost.
 struct TransformerShape {
   std::string family;  ///< "llama", "gpt2", ...
   std::int64_t blocks = 1;
@@ -58,27 +59,27 @@ struct TransformerShape {
   std::int64_t feed_forward = 1;          ///< Inner width of a dense MLP.
   std::int64_t vocabulary = 1;
   std::int64_t positions = 0;         ///< The longest sequence that it was made for; 0 = unknown.
-  bool learned_positions = false;     ///< A table of parameters; else they are rotations.
+  bool learned_positions = false;     ///< In a table of parameters; else by rotation.
   bool gated = true;                  ///< Three matrices in an MLP; else two.
   bool layer_norm = false;            ///< Norms have a bias too; else root-mean-square norms.
   bool query_key_norm = false;        ///< Queries and keys are normalised, head by head.
-  bool attention_input_bias = false;  ///< Of queries, keys and values.
+  bool attention_input_bias = false;  ///< Biases of queries, keys and values.
   bool attention_output_bias = false;
   bool feed_forward_bias = false;
   bool tied = false;  ///< The head multiplies with the embedding's table.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
-  std::int64_t expert_groups = 1;  ///< Neighbours; a token has experts of so many of these groups:
+  std::int64_t expert_groups = 1;  ///< Groups of neighbours; a token uses groups_per_token.
   std::int64_t groups_per_token = 1;
   std::int64_t expert_feed_forward = 0;
-  std::int64_t shared_feed_forward = 0;  ///< Of the experts that all tokens go through; 0 = none.
+  std::int64_t shared_feed_forward = 0;  ///< Width of the experts for all tokens; 0 = none.
   std::vector<bool>
-      sparse;  ///< Of each block: experts instead of a dense MLP; empty = all or none.
+      sparse;  ///< Whether each block has experts, not a dense MLP; empty = all or none.
   std::int64_t further_predictions = 0;  ///< Modules that predict more tokens than the next one.
   std::optional<std::int64_t> window;    ///< Attention looks back this far, in some or all blocks.
-  ConfigFacts facts;                     ///< Of the file that the shape was read from.
+  ConfigFacts facts;                     ///< Facts of the file that the shape was read from.
 
-  /// Of the experts of a block.
+  /// The routing to the experts of a block.
   ExpertRouting routing() const {
     return {experts, experts_per_token, expert_groups, groups_per_token};
   }

@@ -1,4 +1,4 @@
-// How many elements a tensor of a network has, where a product of 64 bits may overflow.
+// The number of elements of a network's tensor, where a 64-bit product may overflow.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

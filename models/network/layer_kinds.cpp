@@ -1,4 +1,4 @@
-// The kinds of layers: what each makes of its input, holds, keeps, leaves and costs.
+// The kinds of layers: the output, parameters, kept tensors and FLOPs of each.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
@@ -12,12 +12,12 @@
 namespace plumbline {
 namespace {
 
-// FLOPs. A matrix product or convolution costs two for each multiply-add (what falls on padding or
-// on the zero state before the first token is counted), once in each of F, I and W. Adding a bias
-// and summing its gradient ride along and are not counted. The core of attention is counted over
-// the whole square of tokens, causal or not, with its softmax riding along. All else is this table.
+// FLOPs. A matrix product or convolution costs two for each multiply-add, once in each of F, I and
+// W. Multiply-adds on padding, or on the zero state before the first token, count too. Adding a
+// bias and summing its gradient are not counted. The core of attention counts the whole square of
+// tokens, causal or not; its softmax is not counted. All other work is in this table.
 
-/// FLOPs for each element; exp, tanh and a root count as few as their instructions.
+/// FLOPs for each element. exp, tanh and root count only the few instructions that they take.
 struct ElementCost {
   std::int64_t forward = 0;
   std::int64_t backward_input = 0;
@@ -35,8 +35,8 @@ constexpr ElementCost kLstmCellCost{12, 20, 0};  ///< For each hidden number of 
 constexpr ElementCost kLookUpCost{0, 0, 1};      ///< W adds the gradient to the row of the token.
 constexpr ElementCost kPositionCost{1, 0, 1};
 
-/// Products of tokens x tokens x features in the core: scores and context; on the way back scores
-/// again, and the gradients of v, of the probabilities, of q and of k.
+/// Products of tokens x tokens x features in the core of attention. Forward: scores and context.
+/// Backward: scores recomputed, and the gradients of v, of the probabilities, of q and of k.
 constexpr std::int64_t kAttentionForwardProducts = 2;
 constexpr std::int64_t kAttentionBackwardProducts = 5;
 
@@ -53,7 +53,7 @@ Shape with_last(const Shape& shape, std::int64_t last) {
   return changed;
 }
 
-/// The extents of a picture after a square window with these settings went over it.
+/// The extents of a picture after a square window with these settings has gone over it.
 Shape windowed(const Shape& image, std::int64_t channels, const Conv2d& window) {
   PLUMBLINE_CHECK(window.kernel >= 1 && window.stride >= 1 && window.padding >= 0, window.kernel,
                   window.stride, window.padding);
@@ -263,7 +263,7 @@ class Derivation {
     add_product(exact_elements(out) * in_channels * kernel * kernel);
   }
 
-  /// The norm at the start of a block, whose output is kept.
+  /// The norm at the start of a block. Its output is kept.
   void add_inner_norm() {
     add_parameter("norm.scale", {last()});
     add_parameter("norm.shift", {last()});

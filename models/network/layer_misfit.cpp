@@ -1,4 +1,4 @@
-// The shapes that the kinds of layers take, and what to do about others.
+// The shapes that each kind of layer takes, and the advice for other shapes.
 //
 // SPDX-License-Identifier: MIT
 #include "models/network/layer_misfit.h"
@@ -38,7 +38,7 @@ std::optional<Misfit> window_misfit(const Shape& shape, const Conv2d& window) {
   return std::nullopt;
 }
 
-/// What the kinds want of a shape of numbers.
+/// The demands of each kind on a shape of numbers.
 struct FindMisfit {
   const Shape& shape;
 

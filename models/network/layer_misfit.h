@@ -1,4 +1,4 @@
-// Whether an input suits a layer; what the layer makes of it is derive_layer in network.h.
+// Whether an input suits a layer. The layer's output is derived by derive_layer in network.h.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -10,14 +10,14 @@
 
 namespace plumbline {
 
-/// Why an input does not suit a layer.
+/// The reason why an input does not suit a layer.
 struct Misfit {
-  std::string wanted;  ///< Goes on after "takes": "[tokens, features]".
+  std::string wanted;  ///< Follows "takes": "[tokens, features]".
   std::string help;
 };
 
-/// Nothing where a layer with these settings can take `input`.
-/// Requires: every count of the settings is in the range that network files allow.
+/// The reason why a layer with these settings cannot take `input`; nothing where it can. Requires:
+/// every count of the settings is in the range that network files allow.
 std::optional<Misfit> find_misfit(const LayerSettings& settings, const NetworkInput& input);
 
 }  // namespace plumbline

@@ -104,11 +104,11 @@ LayerSettings read_lstm(SectionReader& section) {
   return kind;
 }
 
-/// How a kind of layer is written.
+/// The spelling of a kind of layer in a file.
 struct KindFormat {
   std::string name;
   std::vector<std::string_view> keys;      ///< Beside kind and name.
-  std::vector<std::string_view> required;  ///< Of these.
+  std::vector<std::string_view> required;  ///< A part of `keys`.
   LayerSettings (*read)(SectionReader& section);
 };
 

@@ -15,8 +15,8 @@ std::optional<double> with_backward(double forward) {
   return (1 + kBackwardPerForward) * forward;
 }
 
-/// Of the forwards of one batch of `measurement`, on one device; nothing where a layer's are
-/// unknown.
+/// FLOPs of the forwards of one batch of `measurement`, on one device. Nothing where the FLOPs of a
+/// layer are unknown.
 std::optional<double> forward_flops(const Measurement& measurement) {
   double sum = 0;
   for (const LayerCosts& layer : measurement.layers) {

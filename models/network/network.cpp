@@ -81,7 +81,7 @@ std::int64_t Network::parameter_count() const {
   return sum.value();
 }
 
-// A batch is not part of a network, so its products are bounded here: 2^53 + 1 B stands for more.
+// A batch is not part of a network, so its products are bounded here: 2^53 + 1 B = more than that.
 
 Bytes output_bytes(const Network& network, const NetworkLayer& layer, std::int64_t batch) {
   return {exact_output_bytes(network, layer, batch).value()};

@@ -1,4 +1,4 @@
-// What a network consists of, as a text and as a short number: to tell two networks apart.
+// The content of a network as a text and as a short number, to tell two networks apart.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,12 +9,13 @@
 
 namespace plumbline {
 
-/// Everything that decides what is computed, a layer a line: name, kind, all settings, shapes. Two
-/// files that differ in layout, comments, repeats written out, or defaults spelt out have the same.
+/// All facts that decide the computation, one line per layer: name, kind, all settings, shapes.
+/// Files that differ only in layout, comments, repeats written out or defaults spelt out have the
+/// same content.
 std::string network_content(const Network& network);
 
-/// 16 hexadecimal digits of that text (FNV-1a, 64 bits: Fowler, Noll and Vo). It guards against
-/// mistakes, not against forgery.
+/// A hash of that text in 16 hexadecimal digits (FNV-1a, 64 bits: Fowler, Noll and Vo). It guards
+/// against mistakes, not against forgery.
 std::string network_fingerprint(const Network& network);
 
 }  // namespace plumbline

@@ -24,13 +24,13 @@ constexpr std::size_t kLongestName = 200;
 /// An element of a list of layers, as the file gives it: a layer, or a group that repeats.
 struct Item {
   std::string path;     ///< "layers[1].layers[0]".
-  Mark mark;            ///< Of the layer's kind, or of the group.
-  bool broken = false;  ///< Something in it is wrong and has been told.
+  Mark mark;            ///< The mark of the layer's kind, or of the group.
+  bool broken = false;  ///< Something in it is wrong and has been reported.
   std::string kind;
   LayerSettings settings;
   std::optional<Marked<std::string>> name;
   std::int64_t repeat = 1;
-  std::vector<Item> layers;  ///< Of a group; empty for a layer.
+  std::vector<Item> layers;  ///< For a group; empty for a layer.
 };
 
 SaturatingCount written_out(const std::vector<Item>& items) {
@@ -99,7 +99,7 @@ class NetworkReader {
     }
   }
 
-  /// Whether it is known what the first layer gets.
+  /// Whether the input of the first layer is known.
   bool read_input(SectionReader& file) {
     const std::size_t problems_before = problems_.size();
     auto section = file.section("input");
@@ -190,7 +190,7 @@ class NetworkReader {
   void read_layer(SectionReader& section, Item& item) {
     read_name(section, item);
     auto settings = read_layer_settings(section);
-    if (!settings) return;  // which keys it may have is not known
+    if (!settings) return;  // the keys that it may have are unknown
     item.kind = kind_name(settings->value);
     item.mark = settings->mark;
     item.settings = settings->value;
@@ -232,7 +232,7 @@ class NetworkReader {
     append(items, "");
   }
 
-  /// `suffix` is what the enclosing repeats add to given names.
+  /// `suffix` = the text that the enclosing repeats add to given names.
   void append(const std::vector<Item>& items, const std::string& suffix) {
     for (const Item& item : items) {
       if (item.layers.empty() || item.broken) {
@@ -249,7 +249,7 @@ class NetworkReader {
 
   void report_repeated_names() {
     std::map<std::string, const ChainLink*> first_of;
-    const Item* told = nullptr;  // once for all the repeats of a layer
+    const Item* told = nullptr;  // reported once for all the repeats of a layer
     for (const ChainLink& link : chain_) {
       if (link.name.empty()) continue;
       const auto [first, is_new] = first_of.emplace(link.name, &link);
@@ -278,8 +278,8 @@ class NetworkReader {
     }
   }
 
-  /// Derives the layers up to the first that something is wrong with: what follows it gets is not
-  /// known.
+  /// Derives the layers up to the first one with an error. The inputs of later layers are not known
+  /// then.
   void derive_chain() {
     NetworkInput input = network_.input;
     SaturatingCount parameters;
@@ -315,7 +315,7 @@ class NetworkReader {
     }
   }
 
-  /// What the layer at `i` gets and from where, after "but".
+  /// The input of the layer at `i` and its origin; follows "but" in a message.
   std::string given(std::size_t i, const NetworkInput& input) const {
     const std::string what = input.vocabulary ? "token ids" : to_text(input.shape);
     return i == 0 ? fmt::format("the input in line {} is {}", input_line_, what)

@@ -11,14 +11,14 @@
 
 namespace plumbline {
 
-/// The most layers of a network, repeats written out.
+/// The most layers of a network, counted with repeats written out.
 inline constexpr std::int64_t kMaxNetworkLayers = 10'000;
 
-/// Reads a network file. Errors: everything that the format does not know, or that does not fit
-/// together, with both lines where two layers do not chain.
+/// Reads a network file. Errors: all text that the format does not know, or that does not fit
+/// together. Where two layers do not chain, the message gives both lines.
 Result<Network> read_network(const std::string& path);
 
-/// The same from a document that is in memory.
+/// The same for a document in memory.
 Result<Network> parse_network(const std::shared_ptr<const Source>& source);
 
 }  // namespace plumbline

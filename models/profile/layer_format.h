@@ -1,4 +1,4 @@
-// The keys of a layer and what scenarios and profiles share, in tables.
+// The keys of a layer, and the tables that scenarios and profiles share.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,9 +13,9 @@ const SectionFormat& layer_format();
 /// The costs of a layer: kind, times, sizes, work.
 std::vector<KeyFormat> layer_cost_keys();
 
-/// The groups of costs of which a layer has one: times, or what they are estimated from.
+/// The groups of costs, of which a layer has one: its times, or the work for an estimate.
 std::vector<std::vector<std::string_view>> layer_cost_groups();
-/// The costs that stand only together.
+/// The costs that are given only together.
 std::vector<std::vector<std::string_view>> layer_cost_needs();
 
 /// A time as a map of statistics, and the work of the passes of a layer.
@@ -23,7 +23,7 @@ const SectionFormat& statistics_format();
 const SectionFormat& pass_flops_format();
 const SectionFormat& pass_bytes_format();
 
-/// What of a layer `recompute: selective` makes again.
+/// The part of a layer that `recompute: selective` recomputes.
 const SectionFormat& selective_format();
 
 /// `layers`, `edges`, `dtype` and `group`, as scenarios and profiles have them.

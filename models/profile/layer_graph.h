@@ -1,4 +1,4 @@
-// The layers of a model and which layer consumes what another makes: a directed acyclic graph.
+// The layers of a model and the edges from producers to consumers: a directed acyclic graph.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,18 +11,19 @@
 
 namespace plumbline {
 
-/// The smallest unit that is costed. What depends on the batch size (times, outputs) is in Profile.
+/// The smallest unit with costs. Costs that depend on the batch size (times, outputs) are in
+/// Profile.
 struct Layer {
   std::string name;
   std::string kind;  ///< "linear", "conv2d", ...; "" = unknown.
   Bytes parameters;
-  /// Of these, what each device of the profile's group holds a copy of: the group adds up their
-  /// gradients.
+  /// The part of `parameters` that every device of the profile's group has a copy of. The group
+  /// adds up their gradients.
   Bytes replicated{};
-  /// Of the replicated ones, those that other devices of the group step, see share_steps().
+  /// The part of `replicated` that other devices of the group step, see share_steps().
   Bytes stepped_elsewhere{};
-  /// Of the replicated ones, those whose gradients other devices of the group add up over copies of
-  /// the stage, see share_reduction().
+  /// The part of `replicated` whose gradients other devices of the group add up over copies of the
+  /// stage, see share_reduction().
   Bytes reduced_elsewhere{};
 
   Bytes stepped() const { return parameters - stepped_elsewhere; }
@@ -37,26 +38,27 @@ struct LayerEdge {
   friend auto operator<=>(const LayerEdge&, const LayerEdge&) = default;
 };
 
-/// Layers in the order in which the file gives them, and the edges between them.
-/// Invariants: edges name layers that exist, none joins a layer to itself, each stands once.
-/// A graph may have a cycle until find_cycle() has said that it has none. It knows no times and no
-/// devices.
+/// Layers in the order of the file, and the edges between them. Invariants: edges name layers that
+/// exist, none joins a layer to itself, each occurs once. A graph may have a cycle until
+/// find_cycle() has found none. It knows no times and no devices.
 class LayerGraph {
  public:
   /// A chain: each layer consumes the one before it.
   static LayerGraph chain(std::vector<Layer> layers);
 
   LayerId add_layer(Layer layer);
-  /// Adds all of them at once, in O(n log n). Requires: each joins two layers that exist and
-  /// differ. A repeated edge is kept once.
+  /// Adds all edges at once, in O(n log n). Requires: each joins two layers that exist and differ.
+  /// A repeated edge is kept once.
   void add_edges(const std::vector<LayerEdge>& edges);
 
-  /// Each of the `devices` of a group steps, and holds optimizer state for, its share of what is
-  /// replicated (Rajbhandari et al. 2020, ZeRO, section 5.1), the largest one here. Idempotent.
+  /// Divides the steps of replicated parameters among the `devices` of a group. Each steps its
+  /// share and holds optimizer state for it (Rajbhandari et al. 2020, ZeRO, section 5.1); the
+  /// largest share counts. Idempotent.
   void share_steps(std::int64_t devices);
 
-  /// Each of the `devices` of a group takes its share of the gradients of what is replicated of a
-  /// layer, which the group has added up, to the copies of the stage. Idempotent.
+  /// Divides the reduction of a layer's replicated parameters among the `devices` of a group. The
+  /// group has added up their gradients; each device reduces its share with the copies of the
+  /// stage. Idempotent.
   void share_reduction(LayerId layer, std::int64_t devices);
 
   std::size_t size() const { return layers_.size(); }
@@ -68,8 +70,8 @@ class LayerGraph {
   /// The layers of one cycle in the order of its edges; empty where there is none.
   std::vector<LayerId> find_cycle() const;
 
-  /// Every layer after all that it consumes; among those that are ready the first in the file comes
-  /// first. Requires: no cycle.
+  /// Every layer behind all layers that it consumes. Among ready layers, the first in the file
+  /// comes first. Requires: no cycle.
   std::vector<LayerId> topological_order() const;
 
   /// Whether a path of edges leads from `from` to `to`. A layer reaches itself.

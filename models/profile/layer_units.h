@@ -1,4 +1,4 @@
-// The layers of a transformer as its users count them: embedding, blocks, head.
+// The layers of a transformer in its users' units: embedding, blocks, head.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace plumbline {
 
-/// What a run of layers is, by their kinds.
+/// The kind of a run of layers, by the kinds of its layers.
 enum class UnitKind : std::uint8_t {
   embedding,
   block,       ///< One layer, or an attention and the MLP or experts behind it.
@@ -19,7 +19,7 @@ enum class UnitKind : std::uint8_t {
   other,
 };
 
-/// Consecutive layers that are one thing to whoever cuts a model.
+/// Consecutive layers that are one thing for users who cut a model.
 struct LayerUnit {
   UnitKind kind = UnitKind::other;
   std::uint32_t layers = 1;

@@ -1,4 +1,4 @@
-// What a layer works through, where its times are not known: FLOPs and bytes moved.
+// The work of a layer whose times are not known: FLOPs and bytes moved.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -7,14 +7,14 @@
 
 namespace plumbline {
 
-/// What one pass over a layer works through, for one micro-batch. It knows no device and no time:
-/// see roofline.h.
+/// The work of one pass over a layer, for one micro-batch. It knows no device and no time: see
+/// roofline.h.
 struct PassWork {
   Flops flops;
-  Flops fp8_flops;        ///< Of these, what is multiplied in fp8.
+  Flops fp8_flops;        ///< The part of `flops` for products in fp8.
   Bytes memory_traffic;   ///< Read from and written to the device's memory.
-  Bytes link_traffic;     ///< Sent to other devices of the group, within a server,
-  Bytes network_traffic;  ///< and to those in other servers.
+  Bytes link_traffic;     ///< Sent to other devices of the group in its server.
+  Bytes network_traffic;  ///< Sent to devices of the group in other servers.
 
   friend bool operator==(const PassWork&, const PassWork&) = default;
 };

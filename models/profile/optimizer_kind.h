@@ -1,4 +1,4 @@
-// Which optimizer's steps are meant: by a scenario, by a measured profile, by a run.
+// The optimizer of a scenario, of a measured profile, or of a run.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,13 +13,13 @@ enum class OptimizerKind : std::uint8_t {
   adam,              ///< Two moments (Kingma and Ba 2015, without weight decay).
 };
 
-/// "sgd", "adam": as `--optimizer` and the provenance of a profile spell it.
+/// "sgd", "adam": the spelling of `--optimizer` and of the provenance of a profile.
 constexpr std::string_view name(OptimizerKind kind) {
   return kind == OptimizerKind::adam ? "adam" : "sgd";
 }
 
-/// With one float a parameter and moment of state: Adam where that is asked for, in bytes of state
-/// for each byte of parameters (training.optimizer_state).
+/// The optimizer for this much state, in bytes per byte of parameters (training.optimizer_state):
+/// Adam for two moments or more, with one float per parameter and moment.
 constexpr OptimizerKind optimizer_for(double optimizer_state) {
   return optimizer_state >= 2 ? OptimizerKind::adam : OptimizerKind::gradient_descent;
 }

@@ -1,5 +1,4 @@
-// What each layer costs in time and memory, at one or more batch sizes, and where the numbers come
-// from.
+// Times and bytes of each layer, at one or more batch sizes, and the origin of the numbers.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -18,39 +17,39 @@
 
 namespace plumbline {
 
-/// A measured time: the mean enters predictions, the rest tells its spread.
+/// A measured time. The mean enters predictions; the other values give its spread.
 struct MeasuredTime {
   Duration mean{};
   std::optional<Duration> median, q1, q3;
   std::optional<std::int64_t> samples;
 };
 
-/// Samples as a profile holds them, rounded to the ns: the mean is that without the lowest and
-/// highest tenth. Requires: at least one sample, in ns, none below 0.
+/// Samples as a profile holds them, rounded to the ns. The mean leaves out the lowest and highest
+/// tenth. Requires: at least one sample, in ns, none below 0.
 MeasuredTime measured_time(const std::vector<double>& samples);
 
-/// The backward given as two parts that may run apart: I for the input's gradient, W for the
-/// weights'.
+/// A backward in two parts that may run separately: I for the gradient of the input, W for the
+/// gradients of the weights.
 struct SplitBackward {
   MeasuredTime input;
   MeasuredTime weight;
 };
 
-/// What of a layer's activation costs little to make again for its backward.
+/// The part of a layer's activation that costs little to recompute.
 struct Selective {
-  Bytes activation;              ///< Of the layer's.
-  MeasuredTime forward;          ///< To make it again; 0 until estimate_times has derived it from
-  std::optional<PassWork> work;  ///< this, where it is not given.
+  Bytes activation;              ///< A part of the layer's activation.
+  MeasuredTime forward;          ///< To recompute it; 0 until estimate_times derives it.
+  std::optional<PassWork> work;  ///< The work of `forward`, where no time is given.
 };
 
-/// What of a layer's forward runs again for its backward, where the schedule recomputes.
+/// The part of a layer's forward that its backward recomputes, where the schedule recomputes.
 enum class Recomputed {
   all,        ///< The whole forward.
-  selective,  ///< What LayerCosts::selective says; nothing where it is silent.
+  selective,  ///< The part in LayerCosts::selective; nothing if that is absent.
   nothing,    ///< All activations are kept.
 };
 
-/// What of each pass is sending to others of the device's group: shares of its time, from 0 to 1.
+/// Sending to other devices of the group, as a share of the time of each pass, from 0 to 1.
 struct SentShares {
   double forward = 0;
   double backward = 0;
@@ -59,50 +58,48 @@ struct SentShares {
   double update = 0;
 };
 
-/// What of two passes is computing that hides nothing: shares of their times, from 0 to 1.
+/// Computing that hides nothing, as a share of the time of two passes, from 0 to 1.
 struct FreeShares {
   double forward = 0;
-  double backward = 0;  ///< Of the full backward.
+  double backward = 0;  ///< For the full backward.
 };
 
-/// What one layer costs for one micro-batch of the measurement's batch size.
-/// Invariants: a layer that is not timed has work, as nothing else has that of `selective`; its
-/// forward and backward are 0 until estimate_times has derived them; selective.activation <=
-/// activation.
+/// The costs of one layer for one micro-batch of the measurement's batch size. Invariants: a layer
+/// without given times has `work`; only such a layer has selective->work. Its forward and backward
+/// are 0 until estimate_times has derived them. selective->activation <= activation.
 struct LayerCosts {
   MeasuredTime forward;
   MeasuredTime backward;  ///< The full backward; I + W where only the parts are known.
   std::optional<SplitBackward> split;
-  MeasuredTime update;        ///< The optimizer's step; does not depend on the batch.
-  bool update_given = false;  ///< Be it 0: no estimate takes its place then.
-  Bytes output;      ///< Of the tensor that other layers consume; its gradient is as large.
-  Bytes activation;  ///< Kept from F until B: its own output included, its input excluded.
+  MeasuredTime update;        ///< The optimizer's step; independent of the batch.
+  bool update_given = false;  ///< Even if 0; then no estimate replaces it.
+  Bytes output;      ///< Size of the tensor that other layers consume; its gradient is as large.
+  Bytes activation;  ///< Kept from F until B: with its own output, without its input.
   std::optional<LayerWork> work;
-  bool timed = true;  ///< Whether forward and backward were given; if so, they win over `work`.
+  bool timed = true;  ///< Whether forward and backward were given; they win over `work`.
   std::optional<Selective> selective;
-  SentShares sent;  ///< Of times that estimate_times derived; else 0.
-  FreeShares free;  ///< The same.
-  Recomputed recomputation =
-      Recomputed::all;  ///< By the schedule and the layer's place in its stage.
+  SentShares sent;                             ///< For times from estimate_times; else 0.
+  FreeShares free;                             ///< For times from estimate_times; else 0.
+  Recomputed recomputation = Recomputed::all;  ///< Decided by the schedule and the layer's place.
 
-  /// What a backward takes besides where the schedule makes activations again.
+  /// The time that recomputation adds to a backward.
   MeasuredTime again() const {
     if (recomputation == Recomputed::all) return forward;
     return recomputation == Recomputed::selective && selective ? selective->forward
                                                                : MeasuredTime{};
   }
-  /// What of the update is sending within the group.
+  /// The time of the update that is sending within the group.
   Duration update_in_group() const {
     return Duration{std::llround(sent.update * static_cast<double>(update.mean.count()))};
   }
-  /// The part of the activation that `selective` makes again; 0 for the others.
+  /// The part of the activation that `selective` recomputes; 0 for the others.
   Bytes selected() const {
     return recomputation == Recomputed::selective && selective ? selective->activation : Bytes{};
   }
 };
 
-/// Costs of one of `slices` equal parts of a micro-batch's sequence: all but the update divided,
-/// times to the nearest nanosecond, bytes rounded up.
+/// Divides the costs for one of `slices` equal parts of a micro-batch's sequence: all but the
+/// update; times to the nearest nanosecond, bytes rounded up.
 void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices);
 
 /// The costs of all layers, in the order of the LayerGraph, at one batch size.
@@ -111,22 +108,23 @@ struct Measurement {
   std::vector<LayerCosts> layers;
 };
 
-/// Layers that were timed as one piece: the closure of a sum of layer times.
+/// Layers that were timed together, to check the sum of their layer times.
 struct Block {
   std::vector<LayerId> layers;
   Duration forward{};
   Duration backward{};
 };
 
-/// Time that belongs to no layer.
+/// Time outside of layers.
 struct Overheads {
   Duration per_op{};         ///< Added to each F, B, I, W, U, or part of one.
   Duration hand_over{};      ///< Added to the latency of each transfer.
   Duration per_iteration{};  ///< Once per mini-batch, after the flush.
-  /// How fast an update adds up the gradients of each other device of its stage; absent: at once.
+  /// The rate at which an update adds up the gradients of each other device of its stage; absent:
+  /// no time.
   std::optional<BytesPerSecond> add_up{};
-  /// How fast an update writes weights elsewhere than the old ones, which are kept, beyond the time
-  /// in place; absent: at once.
+  /// The rate at which an update writes new weights to another place, because the old ones are
+  /// kept, beyond its time in place; absent: no time.
   std::optional<BytesPerSecond> stash{};
 };
 
@@ -138,33 +136,32 @@ struct MeasuredLink {
   std::vector<std::pair<Bytes, Duration>> table;
 };
 
-/// "blocking copy": how a link of this kind is called where its transfers hold the streams of both
-/// ends, as `.to()` does.
+/// "blocking copy": the name of a link of this kind whose transfers hold the streams of both ends,
+/// as `.to()` does.
 std::string blocking_link(const std::string& kind);
 
-/// The first link of the kind that is asked for, blocking or not; the first of all where there is
-/// none. Requires: there is one.
+/// The first link of the wanted kind, blocking or not; the first of all if there is none. Requires:
+/// at least one link.
 const MeasuredLink& link_for(const std::vector<MeasuredLink>& links, bool blocking);
 
-/// By kind of layer: factors of its time.
+/// Factors of the time of each kind of layer.
 using KindFactors = std::map<std::string, std::vector<double>>;
 
-/// Devices that share the layers: the scenario's device is one of them, and stands for all.
+/// Devices that share the layers. The scenario's device is one of them and stands for all.
 /// Invariant: tensor_parallel divides devices.
 struct DeviceGroup {
-  bool given = false;  ///< Be it of one device.
+  bool given = false;  ///< Given, even if for one device.
   std::int64_t devices = 1;
-  std::int64_t tensor_parallel = 1;  ///< Of them, those that divide each layer's matrices.
+  std::int64_t tensor_parallel = 1;  ///< The number of them that divide each layer's matrices.
   std::optional<std::int64_t> devices_per_server;  ///< Nothing: all are in one.
-  /// What all of them compute of the model in the forwards of one batch of the first measurement,
-  /// each product once; absent: the sum over the layers, on each of them.
+  /// The FLOPs of all devices in the forwards of one batch of the first measurement, each product
+  /// counted once; absent: the sum over the layers, on each device.
   std::optional<Flops> forward;
 
-  /// Devices that hold the same of what is replicated.
+  /// The number of devices that hold the same replicated tensors.
   std::int64_t replicas() const { return devices / tensor_parallel; }
   bool spans_servers() const { return devices_per_server && *devices_per_server < devices; }
-  /// Of those that hold the same, how many share a server, each with a network card of its own.
-  /// Requires: spans_servers().
+  /// The number of those in one server, each with its own network card. Requires: spans_servers().
   std::int64_t cards() const {
     return std::max<std::int64_t>(*devices_per_server / tensor_parallel, 1);
   }
@@ -172,48 +169,49 @@ struct DeviceGroup {
   friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
 };
 
-/// Not a kind of layer, but the updates of all: behind a flush devices update at the same time, and
-/// share their memory as they do not among each other's passes.
+/// Not a kind of layer, but the updates of all layers. Behind a flush devices update at the same
+/// time. They then share their memory in another way than during each other's passes.
 inline constexpr std::string_view kUpdatesAtOnce = "update";
 
 /// Measured or assumed costs. Invariants: at least one measurement, sorted by batch, each as long
-/// as the graph; a batch is unknown only where there is one measurement. It knows no stages and no
+/// as the graph; a batch is unknown only if there is one measurement. It knows no stages and no
 /// schedule.
 struct Profile {
   std::map<std::string, std::string> provenance;
-  /// That a library was measured with, by what it computed: a run takes the same.
+  /// The algorithms of the measured library, by the computation; a run uses the same.
   std::map<std::string, std::string> algorithms;
   std::vector<Measurement> measurements;
   std::vector<Block> blocks;
   std::optional<Overheads> overheads;
   std::vector<MeasuredLink> links;
-  /// With 0, 1, ... neighbours at work; of kUpdatesAtOnce, while so many update as well.
+  /// Factors with 0, 1, ... neighbours at work; for kUpdatesAtOnce, with so many that update too.
   KindFactors slowdown;
-  /// Of F and B with 1, 2, ... micro-batches in flight on the device; the last holds for all more.
+  /// Factors of F and B with 1, 2, ... micro-batches in flight on the device; the last holds for
+  /// all larger numbers.
   KindFactors in_flight;
-  std::optional<NumberFormat> dtype;  ///< That the layers' work is done in.
+  std::optional<NumberFormat> dtype;  ///< The number format of the layers' work.
   DeviceGroup group;
-  std::string estimated;  ///< How times were derived that nobody gave; "" = none were.
+  std::string estimated;  ///< The derivation of times that were not given; "" = all were given.
 
-  /// Whether a measurement at this batch size is held.
+  /// Whether there is a measurement at this batch size.
   bool holds(std::int64_t batch) const;
 };
 
-/// A model: what it consists of and what that costs.
+/// A model: its layers and their costs.
 struct Model {
   std::string name;
   LayerGraph graph;
   Profile profile;
-  std::vector<std::string> notes{};  ///< What of its file is not counted, or was assumed.
+  std::vector<std::string> notes{};  ///< Parts of its file that are not counted, and assumptions.
 };
 
 /// The costs at one micro-batch size.
 struct SizedCosts {
   std::vector<LayerCosts> layers;
-  std::string estimated;  ///< How the numbers were derived; "" = they are as the profile has them.
+  std::string estimated;  ///< The derivation of the numbers; "" = as in the profile.
 };
 
-/// The costs of `profile` for micro-batches of `size` samples: as measured where that size is held,
+/// The costs of `profile` for micro-batches of `size` samples: as measured if that size is there,
 /// interpolated between the two nearest measured sizes, else scaled linearly from the nearest. A
 /// profile of unknown batch is never scaled. Updates and parameters do not depend on the size.
 /// Requires: no layer waits for an estimate.

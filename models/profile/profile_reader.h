@@ -1,4 +1,4 @@
-// Reading layers and native profiles (`kind: profile`) from YAML.
+// Reading native profiles (`kind: profile`) from YAML.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,28 +12,6 @@
 
 namespace plumbline {
 
-/// Layers with what they cost, as one list gives them.
-struct LayerList {
-  std::vector<Layer> layers;
-  std::vector<LayerCosts> costs;
-};
-
-/// Reads the keys of one layer but its name: kind, forward, backward or backward_input and
-/// backward_weight, update, output, activation, selective, parameters, replicated, and what
-/// read_layer_work reads, which may stand in the place of the times; absent sizes and updates are
-/// 0. Sets kind, parameters and replicated of `layer`.
-LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& problems);
-
-/// Reads the list under `key` of `section`: maps with name and the keys above.
-/// Adds all problems; nothing comes back where there was one.
-std::optional<LayerList> read_layers(SectionReader& section, std::string_view key,
-                                     Diagnostics& problems);
-
-/// Reads the pairs of layer names under `key`, absent = a chain in the order of `layers`, and
-/// refuses cycles. Adds all problems; nothing comes back where there was one.
-std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view key,
-                                     std::vector<Layer> layers, Diagnostics& problems);
-
 /// Reads `group` of `section`: devices and forward_flops.
 DeviceGroup read_group(SectionReader& section, Diagnostics& problems);
 
@@ -43,11 +21,11 @@ std::optional<NumberFormat> read_dtype(SectionReader& section);
 /// Reads per_op, hand_over, per_iteration, add_up and stash from `section`.
 Overheads read_overheads(SectionReader& section);
 
-/// Reads a profile file. Errors: everything that the format does not know, or that does not fit
-/// together.
+/// Reads a profile file. Errors: all text that is not in the format, and all entries that do not
+/// fit together.
 Result<Model> read_profile(const std::string& path);
 
-/// The same from a document that is in memory.
+/// The same for a document in memory.
 Result<Model> parse_profile(const std::shared_ptr<const Source>& source);
 
 }  // namespace plumbline

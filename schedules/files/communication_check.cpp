@@ -56,7 +56,8 @@ class CommunicationCheck {
     return (static_cast<std::uint64_t>(kind) << 48U) | (std::uint64_t{stage} << 24U) | micro_batch;
   }
 
-  /// What tells a cell from others of its kind and stage: its micro-batch, or its row.
+  /// The third part of the key, besides kind and stage: the micro-batch, or for REDUCE_GRAD the
+  /// row.
   static std::uint32_t third(const TorchCell& cell, std::uint32_t row) {
     return cell.kind == CellKind::reduce_gradients ? row : cell.micro_batch;
   }
@@ -169,7 +170,8 @@ class CommunicationCheck {
     check_order(row, i, forward, sends);
   }
 
-  /// A SEND stands behind the op that makes its data, a RECV before the one that needs it.
+  /// Checks that a SEND is behind the op that makes its data, or a RECV before the op that needs
+  /// it.
   void check_order(std::uint32_t row, std::uint32_t i, bool forward, bool sends) {
     const TorchCell& cell = cells_.rows[row][i];
     const Place* op = find_op(forward, cell.stage, cell.micro_batch);
@@ -185,8 +187,8 @@ class CommunicationCheck {
                        sends ? "before" : "behind", own, does));
   }
 
-  /// An op that needs data of another row has a SEND and a RECV for them; where one of the two
-  /// stands, it tells of the other.
+  /// Checks that an op which needs data of another row has a SEND and a RECV. Where only one of the
+  /// two is there, that cell reports the other as missing.
   void check_edge(std::uint32_t row, const TorchCell& cell) {
     if (cell.kind == CellKind::backward_weight) return;
     const bool forward = cell.kind == CellKind::forward;
@@ -209,7 +211,7 @@ class CommunicationCheck {
 
   const TorchCells& cells_;
   const StageRows& rows_;
-  /// Of each stage and replica: the index in its row.
+  /// The index of the last B or W in its row, by stage and replica.
   std::vector<std::vector<std::uint32_t>> last_backward_;
   std::vector<Place> places_;
   bool has_transfers_ = false;

@@ -10,12 +10,14 @@
 
 namespace plumbline {
 
-/// What is wrong with the SEND, RECV, UNSHARD, RESHARD and REDUCE_GRAD cells, none if there are
-/// none: each names a stage of its own row; SEND and RECV stand in pairs, once each, never between
-/// stages of one row, behind the op that makes the data and before the one that needs it; where
-/// there is any, every edge between two rows has its pair; and REDUCE_GRAD stands once a replica of
-/// a stage, or nowhere, behind its last B and W. It does not know whether the ops themselves are
-/// complete. Requires: rows holds those of every stage that ops name.
+/// The errors of the SEND, RECV, UNSHARD, RESHARD and REDUCE_GRAD cells; empty = none. The rules:
+///  - Each cell names a stage of its own row.
+///  - SEND and RECV come in pairs, once each, never between stages of one row. A SEND is behind the
+///    op that makes its data, a RECV before the op that needs it.
+///  - Where there are any, every edge between two rows has its pair.
+///  - REDUCE_GRAD occurs once per replica of a stage, or nowhere, behind its last B and W.
+/// It does not know whether the ops themselves are complete. Requires: `rows` holds the rows of
+/// every stage that ops name.
 Diagnostics communication_faults(const TorchCells& cells, const StageRows& rows);
 
 }  // namespace plumbline

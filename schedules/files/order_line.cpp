@@ -28,7 +28,7 @@ bool is_idle(std::string_view word) {
 constexpr std::array<std::string_view, 9> kLabelWords = {
     "rank", "device", "gpu", "stage", "worker", "process", "pp_rank", "pp", "dev"};
 
-/// What stands before the bar of a line: `device 3`, `device 0,4,8...` of copies, `step`.
+/// The label before the bar of a line: `device 3`, `device 0,4,8...` for copies, `step`.
 std::optional<RowLabel> label_before_bar(std::string_view text) {
   text = trimmed(text);
   RowLabel label{take_word(text, "step"), {}};
@@ -100,7 +100,7 @@ std::optional<RowLabel> take_label(std::string_view& line) {
   if (!rest.empty() && ends.find(rest.front()) != std::string_view::npos) {
     line = rest.substr(1);
   } else if (has_word && rest.size() < left) {
-    line = rest;  // blanks alone stand between
+    line = rest;  // only blanks follow the number
   } else {
     return std::nullopt;
   }

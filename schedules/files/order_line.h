@@ -1,4 +1,4 @@
-// Cutting one line of an order: labels in front, what parts its cells, words.
+// Cutting one line of an order into its label, cells and words.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,27 +15,27 @@ inline constexpr std::string_view kBlank = " \t";
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
-/// Without blanks at both ends; a part of `text` also where nothing is left.
+/// `text` without blanks at both ends; always a part of `text`, even when empty.
 std::string_view trimmed(std::string_view text);
-/// Takes these characters off the front.
+/// Removes these characters from the front.
 void skip(std::string_view& text, std::string_view characters);
-/// The number at the front of `text`, which loses it; nothing where there is none.
+/// Removes the number at the front of `text` and returns it; nothing where there is none.
 std::optional<std::uint32_t> take_number(std::string_view& text);
-/// Whether `text` begins with this word of small letters, in any case, which it then loses.
+/// Whether `text` begins with this lower-case word, in any case; removes it then.
 bool take_word(std::string_view& text, std::string_view word);
 
-/// What stands before the ops of a row: `Rank 0:`, `Rank 0,`, `0:`, `device 0 |`.
+/// The label before the ops of a row: `Rank 0:`, `Rank 0,`, `0:`, `device 0 |`.
 struct RowLabel {
-  bool is_heads = false;  ///< The line has the numbers of steps, and no ops.
+  bool is_heads = false;  ///< The line has the numbers of steps, no ops.
   std::optional<std::uint32_t> number;
 };
 
-/// The label of a line, which loses it; nothing where it has none.
+/// Removes the label of a line and returns it; nothing where it has none.
 std::optional<RowLabel> take_label(std::string_view& line);
-/// `Step 3:` at the front of a line of PyTorch's grid; the line loses it.
+/// Removes `Step 3:` from the front of a line of PyTorch's grid; returns its number.
 std::optional<std::uint32_t> take_step(std::string_view& line);
 
-/// Where a pair of ops, which stands in parentheses, is not cut.
+/// The depth of parentheses, which hold a pair of ops. A pair is not cut.
 class Depth {
  public:
   /// Whether `c` stands outside of all parentheses.
@@ -49,10 +49,11 @@ class Depth {
   int depth_ = 0;
 };
 
-/// What parts the cells of a line: a comma, a semicolon, a tab, or ' ' for any blanks.
+/// The separator of a line's cells: a comma, a semicolon, a tab, or ' ' for any blanks.
 char separator_of(std::string_view line);
 
-/// Calls `each(piece, number)` for each cell of a line, idle or not, until it says false.
+/// Calls `each(piece, number)` for each cell of a line, idle or not, until it returns false.
+/// Returns whether it never did.
 template <class Each>
 bool each_piece(std::string_view line, char separator, Each&& each) {
   std::uint32_t number = 0;
@@ -76,11 +77,11 @@ bool each_piece(std::string_view line, char separator, Each&& each) {
   }
 }
 
-/// The word in a piece of text: without blanks and quotes, "" where it is idle (`None`, `.`).
+/// The word in a piece of text, without blanks and quotes; "" where the cell is idle (`None`, `.`).
 std::string_view word_in(std::string_view piece);
 /// The first word of a line that is not idle.
 std::string_view first_word(std::string_view line);
-/// Whether a word is an op of no stage: `F0`.
+/// Whether a word is an op that names no stage: `F0`.
 bool names_no_stage(std::string_view word);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Each form has a walk of its own over the lines of the text.
+// One walk over the lines of the text for each form.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/files/order_text.h"
@@ -13,7 +13,7 @@
 namespace plumbline {
 namespace {
 
-/// The longest piece that a caret underlines.
+/// The most characters that carets underline.
 constexpr std::size_t kMaxUnderlined = 200;
 
 /// Lists of numbers: [[0], [1, 2]] or [0, 1].
@@ -70,7 +70,7 @@ Mark OrderText::mark(const Line& line, std::string_view piece) const {
           static_cast<int>(length)};
 }
 
-/// `[rank12]:` becomes `Rank 12: `, or blanks in front of a line of a grid.
+/// Replaces `[rank12]:` by `Rank 12: `, or by blanks before a line of a grid.
 void relabel(std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -139,12 +139,12 @@ void OrderText::tell_form() {
   }
 }
 
-/// Of lines of words: whether they are rows, or a sequence.
+/// Decides whether lines of words are rows or a sequence.
 void OrderText::tell_form_of_words() {
   std::size_t lines = 0;
   std::size_t words = 0;
-  bool is_table = false;  // labels, or cells between commas or tabs
-  std::string first;      // word, which a second line with it shows to be that of a row
+  bool is_table = false;  // there are labels, or cells between commas or tabs
+  std::string first;      // first word; a later line that has it too shows that lines are rows
   bool first_again = false;
   std::vector<std::uint32_t> line_of_stage;
   bool stage_recurs = false;
@@ -195,7 +195,7 @@ Diagnostics OrderText::each_word(const Visit& visit) {
 
 Diagnostics OrderText::walk_rows(const Visit& visit) {
   const bool is_sequence = form_ != OrderForm::rows;
-  std::uint32_t before = 0;  // words of a sequence on lines before
+  std::uint32_t before = 0;  // words on earlier lines of a sequence
   each_line([&](const Line& line) {
     std::string_view text = line.text;
     const auto label = take_label(text);
@@ -217,18 +217,18 @@ Diagnostics OrderText::walk_rows(const Visit& visit) {
   return {};
 }
 
-/// Python's lists, one a device: a list of lists, a map of them, or one a line behind `Rank 0:`.
+/// Python's lists, one per device: a list or map of lists, or one list per line behind `Rank 0:`.
 Diagnostics OrderText::walk_lists(const Visit& visit) {
   Diagnostics problems;
   std::vector<Mark> open;    // the brackets that have not ended
-  bool is_row = false;       // whether the innermost one has words
-  bool holds_list = false;   // whether a list ended within the innermost one
-  bool stopped = false;      // by `visit`
-  std::uint32_t number = 1;  // of the cell in its row
-  std::string_view label;    // what stands before a bracket
+  bool is_row = false;       // the innermost one has words
+  bool holds_list = false;   // a list ended within the innermost one
+  bool stopped = false;      // `visit` returned false
+  std::uint32_t number = 1;  // number of the cell in its row
+  std::string_view label;    // the word before a bracket
   each_line([&](const Line& line) {
     const std::string_view text = line.text;
-    std::size_t from = 0;  // of the word, or the label, that is read
+    std::size_t from = 0;  // begin of the word or label that is being read
     Depth depth;
     const auto refuse = [&](std::string_view piece, const std::string& message, std::string help) {
       problems.push_back(input_error(mark(line, piece), message, std::move(help)));
@@ -300,11 +300,11 @@ Diagnostics OrderText::walk_lists(const Visit& visit) {
   return problems;
 }
 
-/// PyTorch's grid: cells stand below the heads of their ranks.
+/// PyTorch's grid: cells are below the heads of their ranks.
 Diagnostics OrderText::walk_grid(const Visit& visit) {
-  constexpr std::string_view error_mark = "<--";  // of PyTorch, behind the step that fails
+  constexpr std::string_view error_mark = "<--";  // PyTorch's mark behind a step that fails
   Diagnostics problems;
-  std::vector<std::size_t> columns;  // where each head begins
+  std::vector<std::size_t> columns;  // the column of each head
   const auto refuse = [&](const Line& line, std::string_view piece, const std::string& message) {
     problems.push_back(input_error(mark(line, piece), message,
                                    "cells stand below the heads of their ranks, in the columns in "

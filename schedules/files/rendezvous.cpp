@@ -1,4 +1,4 @@
-// A run in steps: at each one all communication that can happen comes first, then the next ops.
+// A run in steps. In each step, all possible communication comes first, then the next ops.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/files/rendezvous.h"
@@ -41,14 +41,14 @@ class Run {
   }
 
  private:
-  /// Where a slot stands.
+  /// The place of a slot in its lists.
   struct Place {
-    std::size_t op = 0;      ///< Of its list: the next one.
-    std::size_t cell = 0;    ///< Of its communication.
+    std::size_t op = 0;      ///< Next entry of its op list.
+    std::size_t cell = 0;    ///< Next entry of its communication.
     std::uint32_t free = 0;  ///< The step at which its last op has ended.
   };
 
-  /// The cell that a slot stands before, if it is one of communication.
+  /// The communication cell that a slot is at; nullptr where an op is next.
   const CommunicationCell* cell_of(std::uint32_t slot) const {
     const Place& place = at_[slot];
     if (place.cell == cells_[slot].size()) return nullptr;
@@ -64,7 +64,7 @@ class Run {
     return schedule_.shape.slot({stage}, cell.feeds.micro_batch);
   }
 
-  /// Whether both ends of the cell that `slot` stands before are there at `step`.
+  /// Whether both ends of the cell that `slot` is at are there at `step`.
   bool meets(std::uint32_t slot, std::uint32_t step) const {
     const CommunicationCell* const cell = cell_of(slot);
     if (cell == nullptr || at_[slot].free > step) return false;
@@ -74,7 +74,7 @@ class Run {
            its->feeds == cell->feeds;
   }
 
-  /// All that can happen before the ops of this step.
+  /// Does all communication that is possible before the ops of this step.
   void communicate(std::uint32_t step, Schedule& result) {
     for (std::uint32_t slot = 0; slot < lists_.size(); ++slot) to_try_.push_back(slot);
     std::reverse(to_try_.begin(), to_try_.end());
@@ -93,7 +93,7 @@ class Run {
     }
   }
 
-  /// Behind the last op.
+  /// Does the communication behind the last op.
   void communicate_all(Schedule& result) {
     std::uint32_t last = 0;
     for (const Place& place : at_) last = std::max(last, place.free);
@@ -126,7 +126,7 @@ class Run {
     return true;
   }
 
-  /// The two of a pair stand side by side in the new order.
+  /// Sets the partners. The two ops of a pair are neighbours in the new order.
   void add_partners(Schedule& result) const {
     std::vector<std::size_t> next(lists_.size(), 0);
     for (std::uint32_t i = 0; i < result.issue_order.size(); ++i) {

@@ -17,31 +17,31 @@ namespace plumbline {
 /// The SEND and RECV cells of each slot.
 using CommunicationLists = std::vector<std::vector<CommunicationCell>>;
 
-/// Where every device that cannot go on stands.
+/// The place of every device that cannot go on.
 struct Hang {
   struct Device {
     std::uint32_t slot = 0;
-    std::size_t cell = 0;     ///< Of its cells of communication: the one that waits.
-    std::string waits_for;    ///< The cell of the other end.
+    std::size_t cell = 0;     ///< Index of the communication cell that waits.
+    std::string waits_for;    ///< The cell that it needs at the other end.
     std::uint32_t other = 0;  ///< The slot of the other end.
-    std::string other_is_at;  ///< The cell at which that one stands.
+    std::string other_is_at;  ///< The cell that the other slot is at.
   };
   std::vector<Device> devices;  ///< Never empty.
 };
 
-/// A schedule whose transfers have places of their own, or where it hangs.
+/// A schedule whose transfers have their own places, or the place where it hangs.
 struct Rendezvous {
   std::optional<Schedule> schedule;
   Hang hang;
 };
 
-/// Runs the lists of `schedule` with the cells between their ops, every op one step long: each slot
-/// takes its cells in order, and a SEND and its RECV are one thing that both ends come to. Gives
-/// the schedule in the order of that run, with each transfer in its place. Requires: cells that fit
-/// the lists (see communication_check.h).
+/// Runs the lists of `schedule` with the cells between their ops, every op one step long. Each slot
+/// takes its cells in order; a SEND and its RECV happen together, when both ends have reached them.
+/// Returns the schedule in the order of that run, with each transfer in its place. Requires: cells
+/// that fit the lists (see communication_check.h).
 Rendezvous in_order_of_cells(const Schedule& schedule, const CommunicationLists& cells);
 
-/// The hang as an error, Fault::infeasible: each device's cell and what it waits for.
+/// The hang as an error, Fault::infeasible, with each device's cell and the cell that it waits for.
 /// `mark_of(slot, cell)` is the place of a cell.
 Diagnostic hang_error(const Hang& hang, const CommunicationLists& cells,
                       const std::function<Mark(std::uint32_t slot, std::size_t cell)>& mark_of);

@@ -1,4 +1,4 @@
-// From cells to lists: where each stage stands, how many micro-batches there are, and what to tell.
+// From cells to lists: the rows of each stage, the number of micro-batches, and notes.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/files/schedule_file.h"
@@ -18,7 +18,7 @@
 namespace plumbline {
 namespace {
 
-/// A run of fewer ops than this is held whatever the file is like: check.h tells what is missing.
+/// Files that need fewer ops than this are always accepted; check.h reports missing ops.
 constexpr std::uint64_t kFewOps = 1'000'000;
 
 OpLists lists_of(const TorchCells& cells) {
@@ -47,7 +47,8 @@ PairStarts pairs_of(const TorchCells& cells) {
 static_assert(static_cast<int>(CellKind::backward_weight) ==
               static_cast<int>(OpKind::backward_weight));
 
-/// Whether the ops of a row are F1..F(M) and B0..B(M-1) of this stage, both in order: gives M.
+/// The number M of micro-batches, if the ops of a row are F1..F(M) and B0..B(M-1) of this stage,
+/// each in order; else nothing.
 std::optional<std::uint32_t> shifted_by_one(const std::vector<Op>& list, std::uint32_t stage) {
   std::uint32_t forwards = 0;
   std::uint32_t backwards = 0;
@@ -63,8 +64,8 @@ std::optional<std::uint32_t> shifted_by_one(const std::vector<Op>& list, std::ui
   return forwards;
 }
 
-/// PyTorch's Schedule1F1B counts the forwards of its last rank from 1 when it writes its order
-/// down; the loop that it runs counts them from 0.
+/// The error for PyTorch's Schedule1F1B. It writes the forwards of its last rank with numbers from
+/// 1, but runs them with numbers from 0.
 std::optional<Diagnostic> shifted_last_row(const TorchCells& cells, const OpLists& lists,
                                            const StageRows& rows) {
   const std::uint32_t stage = rows.stages() - 1;
@@ -105,7 +106,8 @@ std::optional<Diagnostic> shifted_last_row(const TorchCells& cells, const OpList
       .fault = Fault::input};
 }
 
-/// A number of micro-batches that the file's ops cannot nearly fill, and that would cost memory.
+/// The error for a number of micro-batches that needs much memory but far more ops than the file
+/// has.
 std::optional<Diagnostic> absurd_size(const TorchCells& cells, std::uint32_t stages) {
   const PlacedCell last = highest(cells, [](const TorchCell& cell) { return cell.micro_batch; });
   const std::uint64_t micro_batches = std::uint64_t{last.cell->micro_batch} + 1;
@@ -117,7 +119,7 @@ std::optional<Diagnostic> absurd_size(const TorchCells& cells, std::uint32_t sta
                                 last.cell->micro_batch, needed, cells.ops));
 }
 
-/// Of each kind that is there, how many cells: `2 UNSHARD, 1 RESHARD`.
+/// The number of cells of each kind that occurs: `2 UNSHARD, 1 RESHARD`.
 std::string counted(const TorchCells& cells,
                     const std::vector<std::pair<CellKind, const char*>>& of, std::size_t& all) {
   std::string text;
@@ -189,7 +191,7 @@ std::vector<std::vector<CommunicationCell>> communication_of(const TorchCells& c
   return rows;
 }
 
-/// Errors: cells of communication in a sequence.
+/// The error for a cell of communication in a sequence.
 std::optional<Diagnostic> check_communication(const TorchCells& cells) {
   for (const TorchCell& cell : cells.rows.front()) {
     if (!is_transfer(cell.kind)) continue;
@@ -199,7 +201,7 @@ std::optional<Diagnostic> check_communication(const TorchCells& cells) {
   return std::nullopt;
 }
 
-/// A sequence, whose rows are given later.
+/// A sequence; its rows are given later.
 Result<ScheduleFile> sequence_of(const TorchCells& cells, std::uint32_t micro_batches) {
   if (auto fault = check_communication(cells)) return *std::move(fault);
   if (auto fault = check_missing_stages(cells)) return *std::move(fault);
@@ -223,7 +225,7 @@ Result<ScheduleFile> sequence_of(const TorchCells& cells, std::uint32_t micro_ba
   return file;
 }
 
-/// The cells of compute of a row, or of a sequence that its host launches on a device.
+/// The compute cells of a row, or those that a sequence's host launches on a device.
 std::vector<TorchCell> cells_of_device(const ScheduleFile& file, std::uint32_t device) {
   const auto read = read_torch_cells(file.source);
   PLUMBLINE_CHECK(read, file.source->name);
@@ -269,7 +271,7 @@ Result<ScheduleFile> parse_schedule_file(std::shared_ptr<const Source> source) {
   if (auto note = number_in_turn(*cells, micro_batches)) notes.push_back(*std::move(note));
   auto rows = rows_of_stages(*cells, micro_batches);
   if (!rows) return rows.problems();
-  // From here on each stage has its rows.
+  // From here on the rows of each stage are known.
   OpLists lists = lists_of(*cells);
   PairStarts pairs = pairs_of(*cells);
   if (auto fault = shifted_last_row(*cells, lists, *rows)) return *std::move(fault);

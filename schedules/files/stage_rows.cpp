@@ -1,4 +1,4 @@
-// Rows are counted stage by stage, and held against the micro-batches in them.
+// Rows are counted stage by stage, and compared with the micro-batches in them.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/files/stage_rows.h"
@@ -14,7 +14,7 @@
 namespace plumbline {
 namespace {
 
-/// How many rows each stage stands in; 0 for one without ops.
+/// The number of rows of each stage; 0 for a stage without ops.
 std::vector<std::uint32_t> row_counts(const TorchCells& cells, std::uint32_t stages) {
   constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
   std::vector<std::uint32_t> counts(stages, 0);
@@ -29,13 +29,13 @@ std::vector<std::uint32_t> row_counts(const TorchCells& cells, std::uint32_t sta
   return counts;
 }
 
-/// The rows of stages, and the stages whose rows are not those of replicas.
+/// The rows of stages, and the stages in several rows that are not replicas.
 struct PlacedStages {
   StageRows rows;
   std::vector<bool> torn;
 };
 
-/// Each replica is where its first micro-batch is.
+/// Finds the rows: the row of each replica is the row of its first micro-batch.
 PlacedStages find_rows(const TorchCells& cells, const std::vector<std::uint32_t>& counts,
                        std::uint32_t micro_batches) {
   constexpr std::uint32_t nowhere = std::numeric_limits<std::uint32_t>::max();
@@ -56,12 +56,12 @@ PlacedStages find_rows(const TorchCells& cells, const std::vector<std::uint32_t>
   return placed;
 }
 
-/// Where a stage is that stands in several rows which are not replicas.
+/// The ops of a stage in several rows that are not replicas.
 struct TornStage {
   std::map<std::uint32_t, std::size_t> ops;  ///< By row.
   std::size_t all = 0;
-  std::pair<std::uint32_t, std::size_t> home{0, 0};  ///< The row with most of them, and how many.
-  std::uint32_t told = 0;                            ///< Row and one: the last that was told.
+  std::pair<std::uint32_t, std::size_t> home{0, 0};  ///< The row with most ops, and their number.
+  std::uint32_t told = 0;                            ///< The last row that was reported, plus 1.
 };
 
 std::map<std::uint32_t, TornStage> torn_stages(const TorchCells& cells,
@@ -81,7 +81,7 @@ std::map<std::uint32_t, TornStage> torn_stages(const TorchCells& cells,
   return stages;
 }
 
-/// Each stage that is torn, in all rows but that with most of its ops.
+/// Reports each torn stage, in all rows except the row with most of its ops.
 void tell_torn(const TorchCells& cells, const std::vector<bool>& torn, std::uint32_t micro_batches,
                Diagnostics& problems) {
   std::map<std::uint32_t, TornStage> stages = torn_stages(cells, torn);
@@ -105,8 +105,8 @@ void tell_torn(const TorchCells& cells, const std::vector<bool>& torn, std::uint
   }
 }
 
-/// A stage that shares its row with the next one for some micro-batches, and not for others. Errors
-/// where it is so: what crosses there would be sent for a part of them.
+/// Reports each stage that shares its row with the next stage for some micro-batches only. The data
+/// between them would be sent for a part of the micro-batches.
 void tell_half_shared(const TorchCells& cells, const StageRows& rows, Diagnostics& problems) {
   for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
     for (const TorchCell& cell : cells.rows[row]) {
@@ -123,7 +123,7 @@ void tell_half_shared(const TorchCells& cells, const StageRows& rows, Diagnostic
   }
 }
 
-/// A stage without ops, below `last`, the highest.
+/// The error for a stage without ops, below the highest stage, which `last` names.
 std::optional<Diagnostic> missing_stages(const TorchCells& cells, const PlacedCell& last,
                                          const std::vector<std::uint32_t>& counts) {
   const auto missing = std::count(counts.begin(), counts.end(), 0);
@@ -135,8 +135,8 @@ std::optional<Diagnostic> missing_stages(const TorchCells& cells, const PlacedCe
                                 last.cell->stage, without, more));
 }
 
-/// Whether each row of a stage in several rows has a run of the micro-batches, all equally long:
-/// 0 to m/r - 1 in one, and so on. Gives r, the number of such rows.
+/// The number r of rows per stage, if each row has a run of the micro-batches, all equally long: 0
+/// to m/r - 1 in one row, and so on. Nothing otherwise.
 std::optional<std::uint32_t> rows_with_runs(const TorchCells& cells, std::uint32_t micro_batches) {
   const PlacedCell last = highest(cells, [](const TorchCell& cell) { return cell.stage; });
   const std::vector<std::uint32_t> counts = row_counts(cells, last.cell->stage + 1);

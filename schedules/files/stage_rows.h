@@ -1,4 +1,4 @@
-// The rows of an order in which each stage stands: one, or one for each replica.
+// The rows of each stage in an order: one row, or one per replica.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -19,7 +19,7 @@ struct PlacedCell {
   const TorchCell* cell = nullptr;
 };
 
-/// The first op for which `value` is highest. Requires: there is an op.
+/// The first op with the highest `value`. Requires: there is an op.
 template <class Value>
 PlacedCell highest(const TorchCells& cells, Value value) {
   PlacedCell best;
@@ -33,15 +33,15 @@ PlacedCell highest(const TorchCells& cells, Value value) {
   return best;
 }
 
-/// Numbers micro-batches in turn where each row of a stage has a run of them, as DualPipe numbers
-/// its two directions; what it did, in a note.
+/// Renumbers micro-batches in turn where each row of a stage has a run of them, as DualPipe numbers
+/// its two directions. Returns a note on what it did; nothing where it did nothing.
 std::optional<std::string> number_in_turn(TorchCells& cells, std::uint32_t micro_batches);
 
-/// The rows of each stage. Errors: a stage in several rows that are not replicas, one without ops,
-/// neighbours that share a part of their rows.
+/// The rows of each stage. Errors: a stage in several rows that are not replicas; a stage without
+/// ops; neighbours that share only a part of their rows.
 Result<StageRows> rows_of_stages(const TorchCells& cells, std::uint32_t micro_batches);
 
-/// Errors: a stage without ops, below the highest.
+/// The error for a stage without ops below the highest stage.
 std::optional<Diagnostic> check_missing_stages(const TorchCells& cells);
 
 }  // namespace plumbline

@@ -29,14 +29,14 @@ constexpr std::array<std::string_view, 12> kWords = {"F",       "B",       "I", 
 
 bool is_of_word(char c) { return is_letter(c) || c == '_'; }
 
-/// The longest beginning of `text` from `at` whose characters all are of one kind.
+/// The longest part of `text` from `at` whose characters all are of one kind.
 std::string_view run_of(std::string_view text, std::size_t at, bool (*is_one)(char)) {
   std::size_t end = at;
   while (end < text.size() && is_one(text[end])) ++end;
   return text.substr(at, end - at);
 }
 
-/// The number, or nothing where it is `limit` or more.
+/// The number; nothing where it is `limit` or more.
 std::optional<std::uint32_t> number_below(std::string_view digits, std::uint32_t limit) {
   std::uint64_t number = 0;
   for (const char c : digits) {
@@ -64,13 +64,13 @@ OrderWord part_of(const OrderWord& word, std::string_view part) {
   return result;
 }
 
-/// Reads word after word into `cells`, and what is wrong into `problems`.
+/// Reads one word after another into `cells`, and adds errors to `problems`.
 class CellReader {
  public:
   CellReader(TorchCells& cells, bool stageless, Diagnostics& problems)
       : cells_(cells), stageless_(stageless), problems_(problems) {}
 
-  /// Whether more is read.
+  /// Reads a word. Returns whether reading goes on.
   bool read(const OrderWord& word) {
     if (word.row >= kMaxCsvStages) {
       problems_.push_back(input_error(
@@ -96,7 +96,7 @@ class CellReader {
     return problems_.size() < kMaxCsvProblems;
   }
 
-  /// Rows that have no op, and nothing that is wrong with one.
+  /// Reports rows without any op, unless an error in them was reported.
   void tell_empty(const std::vector<OrderRow>& rows) {
     cells_.rows.resize(rows.size());
     wrong_.resize(rows.size(), false);
@@ -175,7 +175,7 @@ class CellReader {
     return cell;
   }
 
-  /// `(2F3;5B1)OVERLAP_F_B`: its two ops in order.
+  /// Reads `(2F3;5B1)OVERLAP_F_B`: its two ops in order.
   void read_overlap(const OrderWord& word) {
     const std::size_t close = word.text.find(')');
     if (close == std::string_view::npos || word.text.substr(close + 1) != kOverlap) {
@@ -208,11 +208,10 @@ class CellReader {
   TorchCells& cells_;
   bool stageless_;
   Diagnostics& problems_;
-  std::vector<bool> wrong_;  ///< Of each row, whether a word of it is.
+  std::vector<bool> wrong_;  ///< Whether each row has a wrong word.
 };
 
-/// Puts labelled rows into the order of their labels. Errors: a label twice, or on a part of the
-/// rows.
+/// Sorts labelled rows by their labels. Errors: a label twice, or only some rows with labels.
 void order_rows(TorchCells& cells, const std::vector<OrderRow>& rows, Diagnostics& problems) {
   const auto labelled =
       std::count_if(rows.begin(), rows.end(), [](const OrderRow& row) { return row.label; });
@@ -222,7 +221,7 @@ void order_rows(TorchCells& cells, const std::vector<OrderRow>& rows, Diagnostic
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return rows[a].label.value_or(0) < rows[b].label.value_or(0);
   });
-  bool is_counted = true;  // 0, 1, ...
+  bool is_counted = true;  // the labels are 0, 1, ...
   std::vector<std::vector<TorchCell>> sorted;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const OrderRow& row = rows[order[i]];
@@ -275,7 +274,8 @@ void read_words(TorchCells& cells, Diagnostics& problems) {
   if (problems.empty()) order_rows(cells, text.rows(), problems);
 }
 
-/// Tells the old letters (B, W, BW) from the present ones (I, W, B) and turns them into those.
+/// Decides between the old letters (B, W, BW) and the present ones (I, W, B), and turns old ones
+/// into present ones.
 void resolve_letters(TorchCells& cells, Diagnostics& problems) {
   std::size_t row_of_input = 0;
   const TorchCell* input = nullptr;

@@ -13,7 +13,7 @@
 
 namespace plumbline {
 
-/// What a cell stands for, in the present letters of PyTorch.
+/// The meaning of a cell, in PyTorch's present letters.
 enum class CellKind : std::uint8_t {
   forward,          ///< F
   backward,         ///< B; BW in the old letters.
@@ -26,7 +26,7 @@ enum class CellKind : std::uint8_t {
   unshard,
   reshard,
   reduce_gradients,
-  old_backward,  ///< BW as it was read; read_torch_cells leaves none behind.
+  old_backward,  ///< BW as read; read_torch_cells leaves none.
 };
 
 /// F, B, I, W: the ops that take device time.
@@ -41,31 +41,31 @@ struct TorchCell {
   CellKind kind = CellKind::forward;
   std::uint32_t stage = 0;
   std::uint32_t micro_batch = 0;  ///< 0 for UNSHARD, RESHARD and REDUCE_GRAD.
-  std::uint32_t number = 0;       ///< Of the cell in its row, from 1; idle cells count.
-  std::uint32_t line = 0;         ///< From 1, as the column.
+  std::uint32_t number = 0;       ///< Number of the cell in its row, from 1; idle cells count.
+  std::uint32_t line = 0;         ///< From 1, like the column.
   std::uint32_t column = 0;
   std::uint32_t length = 0;
-  bool begins_pair = false;  ///< It and the next one stand in one OVERLAP_F_B.
+  bool begins_pair = false;  ///< It and the next cell are one OVERLAP_F_B.
 };
 
-/// All cells that are not idle. Row r is device r; of a sequence there is one row, with all ops.
+/// All cells that are not idle. Row r is device r. A sequence has one row, with all ops.
 struct TorchCells {
   std::shared_ptr<const Source> source;
   OrderForm form = OrderForm::rows;
   std::vector<std::vector<TorchCell>> rows;
-  /// The devices of each stage that the text itself gives; empty: it gives none.
+  /// The devices of each stage, if the text gives them; else empty.
   std::vector<std::vector<std::uint32_t>> devices;
-  std::size_t ops = 0;             ///< Cells of compute.
-  std::size_t communications = 0;  ///< All other cells.
-  std::size_t overlapped = 0;      ///< Pairs that stood in one OVERLAP_F_B.
-  bool split_backward = false;  ///< There is an I, a W or a BW: the letters had to be told apart.
-  bool old_letters = false;     ///< B stood for I, and BW for B.
-  std::string order_of_rows;    ///< A note where the labels of the rows are not 0, 1, ...; "" else.
+  std::size_t ops = 0;             ///< The number of compute cells.
+  std::size_t communications = 0;  ///< The number of all other cells.
+  std::size_t overlapped = 0;      ///< The number of pairs in an OVERLAP_F_B.
+  bool split_backward = false;     ///< There is an I, a W or a BW: old letters were possible.
+  bool old_letters = false;        ///< B meant I, and BW meant B.
+  std::string order_of_rows;       ///< A note where row labels are not 0, 1, ...; else "".
 
   bool is_sequence() const { return form == OrderForm::sequence || form == OrderForm::host_loop; }
 };
 
-/// The rows of each stage, replica by replica: with r of them micro-batch m stands in row m mod r.
+/// The rows of each stage, replica by replica. With r rows, micro-batch m is in row m mod r.
 class StageRows {
  public:
   explicit StageRows(std::size_t stages = 0) : rows_(stages) {}
@@ -77,7 +77,7 @@ class StageRows {
   std::uint32_t replicas(std::uint32_t stage) const {
     return static_cast<std::uint32_t>(rows_[stage].size());
   }
-  /// The one with this micro-batch.
+  /// The row of this micro-batch.
   std::uint32_t row(std::uint32_t stage, std::uint32_t micro_batch) const {
     return rows_[stage][micro_batch % rows_[stage].size()];
   }
@@ -86,26 +86,26 @@ class StageRows {
   std::vector<std::vector<std::uint32_t>> rows_;
 };
 
-/// The bounds of what is read: they keep a small file with large numbers from costing memory.
+/// The limits of reading, so that a small file with large numbers costs no memory.
 inline constexpr std::uint32_t kMaxCsvStages = 10'000;
 inline constexpr std::uint32_t kMaxCsvMicroBatches = 10'000'000;
 inline constexpr std::size_t kMaxCsvCells = 20'000'000;
-/// The most faults of one file that are told.
+/// The most errors of one file that are reported.
 inline constexpr std::size_t kMaxCsvProblems = 20;
 
-/// Reads the cells of a text in any of its printed forms; settles the letters. Rows that are
-/// labelled stand in the order of their labels. Errors: no row; a row without an op; a cell outside
-/// the grammar, or beyond the bounds; both sets of letters in a file; one label for two rows.
+/// Reads the cells of a text in any of its printed forms, and resolves the letters. Labelled rows
+/// are sorted by their labels. Errors: no row; a row without an op; a cell outside the grammar, or
+/// beyond the bounds; both sets of letters in a file; one label for two rows.
 Result<TorchCells> read_torch_cells(std::shared_ptr<const Source> source);
 
 /// `2SEND_F0`, in the letters of the file.
 std::string cell_name(const TorchCells& cells, CellKind kind, std::uint32_t stage,
                       std::uint32_t micro_batch);
 
-/// What stands before a message about a cell: `row 1, cell 3`, `rank 0, step 3` or `op 3`.
+/// The place before a message about a cell: `row 1, cell 3`, `rank 0, step 3` or `op 3`.
 std::string place_name(const TorchCells& cells, std::size_t row, std::uint32_t number);
 
-/// The fault of a cell: `row 1, cell 3: ` stands before the message.
+/// An error about a cell: `row 1, cell 3: ` and the message.
 Diagnostic cell_error(const TorchCells& cells, std::size_t row, const TorchCell& cell,
                       const std::string& message, std::string help = "");
 

@@ -1,4 +1,4 @@
-// The closed forms, one function a schedule.
+// The closed forms, one function per schedule.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/generators/bubble_formulas.h"
@@ -32,7 +32,7 @@ struct Terms {
   bool equal = all_equal(times.forward) && all_equal(times.backward);
   bool free = sum(times.latency) == Duration{};
   bool equal_latency = times.latency.empty() || all_equal(times.latency);
-  Duration pair = times.forward.front() + times.backward.front();  ///< f + b, where equal.
+  Duration pair = times.forward.front() + times.backward.front();  ///< f + b, if equal everywhere.
   Duration c = times.latency.empty() ? Duration{} : times.latency.front();
 };
 
@@ -78,7 +78,7 @@ std::optional<Found> eager_one_f_one_b(const Terms& t) {
   return Found{(t.m + t.p - 1) * t.pair + 2 * t.c * (t.p - 1), "makespan = (m+p-1)(f+b) + 2c(p-1)"};
 }
 
-/// With k slices of m micro-batches each, of the k m for which the formula has an m.
+/// The formula text for k slices per micro-batch: `m` becomes `km`.
 std::string in_slices(std::string text) {
   for (const std::string_view m : {"(m+", "(m-"}) {
     for (std::size_t at = 0; (at = text.find(m, at)) != std::string::npos; at += m.size() + 1)
@@ -87,7 +87,7 @@ std::string in_slices(std::string text) {
   return text;
 }
 
-/// The two ratios of a makespan on p devices that are busy for so long in all.
+/// The makespan with its two ratios, for p devices that are busy for `busy` in all.
 ClosedForm form_of(const Found& found, std::int64_t p, Duration busy) {
   ClosedForm form{found.makespan, 0, 0, found.text};
   const Duration idle = p * form.makespan - busy;
@@ -124,7 +124,7 @@ std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const Chu
   const Duration f = times.forward;
   const Duration i = times.backward_input;
   const Duration w = times.backward_weight;
-  const Duration work = rounds * (f + i + w);  // of a device
+  const Duration work = rounds * (f + i + w);  // of one device
   const bool alike = f == i && i == w;
   std::optional<Found> found;
   const std::int64_t group = times.shape.group_size();

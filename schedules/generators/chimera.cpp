@@ -11,14 +11,14 @@
 namespace plumbline {
 namespace {
 
-/// One of Chimera's two ways on one device.
+/// One of Chimera's two directions on one device.
 struct Way {
   std::uint32_t stage = 0;
-  std::uint32_t next_forward = 0;  ///< Micro-batches.
+  std::uint32_t next_forward = 0;  ///< The next micro-batch.
   std::uint32_t next_backward = 0;
 };
 
-/// All devices in steps of equal length.
+/// All devices, in steps of equal length.
 class BothWays {
  public:
   explicit BothWays(const ChunkShape& shape) : shape_(shape), held_(shape.devices) {
@@ -29,7 +29,7 @@ class BothWays {
   OpLists lists() {
     OpLists lists(shape_.devices);
     for (std::uint32_t left = 2 * shape_.devices * shape_.micro_batches; left > 0;) {
-      before_ = devices_;  // what a step finds is what the one before has left
+      before_ = devices_;  // a step sees the state after the previous step
       for (std::uint32_t device = 0; device < shape_.devices; ++device) {
         const auto op = take(device);
         if (!op) continue;
@@ -62,7 +62,8 @@ class BothWays {
     return Op{OpKind::forward, {forward->stage}, {next(forward->next_forward)}};
   }
 
-  /// Of two forwards the one of the older pair of micro-batches, else the one nearer to the end.
+  /// Whether `one` goes first: the forward of the older pair of micro-batches, else the one nearer
+  /// to the end.
   static bool is_before(const Way& one, const Way& other) {
     if (one.next_forward / 2 != other.next_forward / 2)
       return one.next_forward < other.next_forward;

@@ -1,4 +1,4 @@
-// One list a device, written op by op.
+// One list per device, written op by op.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/generators/chunk_orders.h"
@@ -10,12 +10,12 @@
 namespace plumbline {
 namespace {
 
-/// The k-th op of this kind of an interleaved pipeline's device: F go round chunk by chunk in
-/// groups of g micro-batches, B, I and W from the last chunk.
+/// The k-th op of this kind on a device of an interleaved pipeline. F go round chunk by chunk in
+/// groups of g micro-batches; B, I and W do so from the last chunk.
 Op interleaved(const ChunkShape& shape, std::uint32_t g, std::uint32_t device, OpKind kind,
                std::uint32_t k) {
   const std::uint32_t v = shape.chunks;
-  const std::uint32_t first = k / (g * v) * g;  // micro-batch of the group
+  const std::uint32_t first = k / (g * v) * g;  // first micro-batch of the group
   const std::uint32_t size = std::min(g, shape.micro_batches - first);
   const std::uint32_t within = k - first * v;
   const std::uint32_t turn = within / size;
@@ -23,7 +23,8 @@ Op interleaved(const ChunkShape& shape, std::uint32_t g, std::uint32_t device, O
   return {kind, {chunk * shape.devices + device}, {first + within % size}};
 }
 
-/// Of each device what `fill` adds, with add(kind, k) for its k-th op of a kind, if there is one.
+/// One list per device. `fill` writes it with add(kind, k), which adds its k-th op of a kind, if
+/// there is one.
 template <class Fill>
 OpLists interleaved_lists(const ChunkShape& shape, Fill&& fill) {
   OpLists lists(shape.devices);
@@ -120,7 +121,7 @@ OpLists zero_bubble_h2(const ChunkShape& shape) {
 OpLists greedy_zero_bubble(const ChunkShape& shape, std::uint32_t max) {
   const std::uint32_t p = shape.devices;
   const std::uint32_t all = shape.micro_batches;
-  /// How many of each a device has done.
+  /// The numbers of ops that a device has done.
   struct Done {
     std::uint32_t forward = 0;
     std::uint32_t input = 0;
@@ -131,7 +132,7 @@ OpLists greedy_zero_bubble(const ChunkShape& shape, std::uint32_t max) {
   for (std::vector<Op>& list : lists) list.reserve(std::size_t{3} * all);
   std::uint32_t finished = 0;
   while (finished < p) {
-    const std::vector<Done> before = done;  // what a step finds is what the one before has left
+    const std::vector<Done> before = done;  // a step sees the state after the previous step
     for (std::uint32_t device = 0; device < p; ++device) {
       Done& mine = done[device];
       if (mine.weight == all) continue;

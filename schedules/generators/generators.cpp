@@ -1,5 +1,5 @@
-// What is known of each schedule, and the window family: naive, GPipe, 1F1B, eager 1F1B, delayed
-// backward, PipeDream.
+// The table of schedules, and the window family: naive, GPipe, 1F1B, eager 1F1B, delayed backward,
+// PipeDream.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/generators/generators.h"
@@ -15,6 +15,8 @@
 #include "schedules/order/check.h"
 
 namespace plumbline {
+/// It is over 80 lines as it is a table of data: a row for each schedule, so that they can be
+/// compared.
 const std::vector<ScheduleRule>& schedule_rules() {
   using U = std::uint32_t;
   static const std::vector<ScheduleRule> rules = {
@@ -284,8 +286,8 @@ std::vector<std::string> limits_of(const ScheduleRule& rule) {
 
 namespace {
 
-/// Names of others for schedules that are listed, by plain_name(): PyTorch's classes and what
-/// papers and other programs call them.
+/// Other names of listed schedules, by plain_name(): PyTorch's classes and the names of papers and
+/// other programs.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kOtherNames = {{
     {"interleavedzerobubble", "interleaved-zb"},
     {"zbvzerobubble", "zb-v"},
@@ -306,7 +308,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kOtherNa
     {"dataparallelism", "data-parallel"},
 }};
 
-/// A name in small letters and digits alone, without PyTorch's `Schedule` in front.
+/// A name reduced to lower-case letters and digits, without PyTorch's `Schedule` in front.
 std::string plain_name(std::string_view name) {
   std::string plain;
   for (const char c : lower_case(name)) {
@@ -394,7 +396,7 @@ Result<Schedule> generate(const ScheduleRule& rule, const PipelineShape& shape,
   PLUMBLINE_CHECK(rule.window != nullptr, rule.name);
   PLUMBLINE_CHECK(windows.size() == shape.positions.size(), windows.size(), shape.positions.size());
   if (rule.host_loop) {
-    // The loop runs over the whole model as over one position: its list is the issue order.
+    // The host loop treats the whole model as one position: its list is the issue order.
     const std::uint32_t window = rule.window(1, shape.micro_batches);
     Schedule schedule{std::string(rule.name), rule.asynchronous, true, shape, {}, {}};
     schedule.issue_order =

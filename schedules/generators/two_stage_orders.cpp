@@ -1,4 +1,4 @@
-// Orders of devices with two stages: down and back up one pipeline, or of two in opposite
+// Orders of devices with two stages: down and back up one pipeline, or in two pipelines of opposite
 // directions.
 //
 // SPDX-License-Identifier: MIT
@@ -13,7 +13,7 @@
 namespace plumbline {
 namespace {
 
-/// Which micro-batches a stage of a device has: `first`, `first + step`, ...
+/// The micro-batches of a device's stage: `first`, `first + step`, ...
 struct StageShare {
   std::uint32_t stage = 0;
   std::uint32_t first = 0;
@@ -23,34 +23,34 @@ struct StageShare {
 constexpr std::size_t kDown = 0;
 constexpr std::size_t kBack = 1;
 
-/// The list of one device with two stages while it is written: one stage near the beginning of a
-/// pipeline and one near the end, of the same or of another pipeline, each with the micro-batch
-/// that its next op has.
+/// The list of one device with two stages while it is written. One stage is near the beginning of a
+/// pipeline, the other near the end of the same or another pipeline. For each stage it knows the
+/// micro-batch of the next op.
 class TwoStageList {
  public:
-  /// `down` is near the beginning. Each way has `micro_batches`.
+  /// `down` is the stage near the beginning. Each way has `micro_batches`.
   TwoStageList(StageShare down, StageShare back, std::uint32_t micro_batches)
       : micro_batches_(micro_batches), ways_{down, back} {}
 
   void forward(std::size_t way) { add(OpKind::forward, way); }
   void backward(std::size_t way) { add(OpKind::backward, way); }
-  /// Its weight part is due from now on.
+  /// Adds an I. Its W is due from now on.
   void input(std::size_t way) {
     const std::uint32_t m = count(OpKind::backward_input, way);
     add(OpKind::backward_input, way);
     if (m < micro_batches_) due_.push_back(op(OpKind::backward_weight, way, m));
   }
   void weight(std::size_t way) { add(OpKind::backward_weight, way); }
-  /// The weight part that is due longest, whatever its way.
+  /// Adds the W that has been due longest, on either way.
   void oldest_weight() {
     if (due_.empty()) return;
     list_.push_back(due_.front());
     due_.pop_front();
   }
 
-  /// How many of the kind have been written, those beyond the last micro-batch counted in.
+  /// The number of ops of the kind so far, including those beyond the last micro-batch.
   std::uint32_t count(OpKind kind, std::size_t way) const {
-    // B and I are one row of micro-batches.
+    // B and I share one count.
     const OpKind row = kind == OpKind::backward ? OpKind::backward_input : kind;
     return next_[way][static_cast<std::size_t>(row)];
   }
@@ -63,7 +63,7 @@ class TwoStageList {
     return {kind, {on.stage}, {on.first + k * on.step}};
   }
 
-  /// The next one of its kind; nothing beyond the last micro-batch.
+  /// Adds the next op of its kind; nothing beyond the last micro-batch.
   void add(OpKind kind, std::size_t way) {
     const OpKind row = kind == OpKind::backward ? OpKind::backward_input : kind;
     const std::uint32_t m = next_[way][static_cast<std::size_t>(row)]++;
@@ -82,13 +82,13 @@ void repeat(std::uint32_t times, Step&& step) {
   for (std::uint32_t i = 0; i < times; ++i) step();
 }
 
-/// The stages of a device of a vee.
+/// The list of a device in a vee.
 TwoStageList vee_list(const ChunkShape& shape, std::uint32_t device) {
   return {{device}, {2 * shape.devices - 1 - device}, shape.micro_batches};
 }
 
-/// The eight phases of DualPipe at one position, `depth` of them from the beginning of a pipeline
-/// to its turn, or to the middle, where the stages meet that are near the end.
+/// The eight phases of DualPipe at one position. There are `depth` positions from the beginning of
+/// a pipeline to its turn, or to the middle, where it meets the stages near the end.
 std::vector<Op> dual_pipe_list(TwoStageList list, std::uint32_t position, std::uint32_t depth,
                                std::uint32_t micro_batches) {
   const std::uint32_t behind = depth - 1 - position;
@@ -113,7 +113,7 @@ std::vector<Op> dual_pipe_list(TwoStageList list, std::uint32_t position, std::u
     list.forward(kBack);
     list.backward(kDown);
   });
-  // Half of these leave their weight part for later.
+  // Half of these leave their W for later.
   for (std::uint32_t i = 0; i < 2 * (position + 1); ++i) {
     const std::size_t way = i % 2 == 0 ? kBack : kDown;
     if (i < position + 1) {
@@ -134,8 +134,7 @@ std::vector<Op> dual_pipe_list(TwoStageList list, std::uint32_t position, std::u
 
 OpLists zero_bubble_v(const ChunkShape& shape) {
   const std::uint32_t p = shape.devices;
-  // Laid out for as many micro-batches as it takes to fill the pipeline; those that are not there
-  // are left out.
+  // Planned for enough micro-batches to fill the pipeline. Those that do not exist are left out.
   const std::uint32_t planned = std::max(2 * p - 1, shape.micro_batches);
   OpLists lists;
   lists.reserve(p);

@@ -1,4 +1,4 @@
-// Slots of equal length: blocks are laid out and pushed together.
+// Slots of equal length: blocks are laid out, then pushed together.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/generators/v_half.h"
@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::uint32_t kPeriod = 6;  // two F, two I, two W
 
-/// Where a device does its part of the first micro-batch: F on the way down and back, I of the
-/// stage on the way back and of the one on the way down.
+/// A device's slots for the first micro-batch: F on the way down, F on the way back, I of the stage
+/// on the way back, I of the stage on the way down.
 using FirstSlots = std::array<std::uint32_t, 4>;
 using BlockRule = FirstSlots (*)(std::uint32_t device, std::uint32_t devices);
 
-/// The published ones; the shift keeps repeated blocks out of each other's slots.
+/// The published blocks. The shift keeps repeated blocks out of each other's slots.
 FirstSlots half_block(std::uint32_t device, std::uint32_t devices) {
   const std::uint32_t shift = devices % 2 == 0 ? 3 : 0;
   return {2 * device, 3 * devices - 2 - device, 3 * devices - 1 + shift + 2 * device,
@@ -36,7 +36,7 @@ FirstSlots min_block(std::uint32_t device, std::uint32_t devices) {
           4 * devices + shift - 1 - device};
 }
 
-/// The slots of one device. A slot without F or I is taken by the W that is due longest.
+/// The slots of one device. The oldest W that is due takes a slot without F or I.
 class SlotRow {
  public:
   void put(std::uint32_t slot, Op op) {
@@ -46,7 +46,7 @@ class SlotRow {
   const std::optional<Op>& at(std::uint32_t slot) const { return ops_[slot]; }
   std::size_t size() const { return ops_.size(); }
 
-  /// Counts what is held; returns the most. To be called when all ops have been put.
+  /// Counts the micro-batches held, and returns the maximum. Requires: all ops have been put.
   std::uint32_t count() {
     states_.resize(ops_.size());
     State state;
@@ -58,7 +58,8 @@ class SlotRow {
     return max;
   }
 
-  /// Moves an op to a free slot before it, unless more than `limit` would then be held anywhere.
+  /// Moves an op to an earlier free slot, unless a slot would then hold more than `limit`. Returns
+  /// whether it moved.
   bool move(std::uint32_t from, std::uint32_t to, std::uint32_t limit) {
     std::swap(ops_[from], ops_[to]);
     std::vector<State> changed;
@@ -69,7 +70,7 @@ class SlotRow {
         std::swap(ops_[from], ops_[to]);
         return false;
       }
-      if (slot >= from && state == states_[slot]) break;  // as it was from here on
+      if (slot >= from && state == states_[slot]) break;  // unchanged from here on
       changed.push_back(state);
     }
     std::copy(changed.begin(), changed.end(), states_.begin() + to);
@@ -97,10 +98,10 @@ class SlotRow {
   }
 
  private:
-  /// Behind a slot.
+  /// The state after a slot.
   struct State {
     std::uint32_t held = 0;  ///< Micro-batches between F and W.
-    std::uint32_t due = 0;   ///< Between I and W.
+    std::uint32_t due = 0;   ///< Micro-batches between I and W.
 
     State after(const std::optional<Op>& op) const {
       if (op) return op->kind == OpKind::forward ? State{held + 1, due} : State{held, due + 1};
@@ -113,7 +114,7 @@ class SlotRow {
   std::vector<State> states_;
 };
 
-/// Blocks while they are pushed together.
+/// The blocks while they are pushed together.
 class BlockPlan {
  public:
   BlockPlan(const ChunkShape& shape, BlockRule block_of)
@@ -129,7 +130,8 @@ class BlockPlan {
     }
   }
 
-  /// What an op needs was planned before it, so that one way through the slots is enough.
+  /// Pushes the ops together. The ops that an op needs are planned before it, so one pass over the
+  /// slots is enough.
   void squeeze() {
     std::uint32_t max = 0;
     std::size_t length = 0;
@@ -161,7 +163,7 @@ class BlockPlan {
     }
   }
 
-  /// To the earliest free slot that its needs and `max` leave.
+  /// Moves an op to the earliest free slot behind its needs in which no more than `max` is held.
   void advance(SlotRow& row, std::uint32_t slot, std::uint32_t max) {
     const Op op = *row.at(slot);
     for (std::uint32_t to = earliest(op); to < slot; ++to) {
@@ -188,7 +190,7 @@ class BlockPlan {
     return slot;
   }
 
-  /// Of F or I of a stage, one a micro-batch.
+  /// The slots of a stage's F or I, one per micro-batch.
   std::vector<std::uint32_t>& slots_of(OpKind kind, std::uint32_t stage) {
     return slots_[std::size_t{2} * stage + (kind == OpKind::forward ? 0 : 1)];
   }

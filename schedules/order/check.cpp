@@ -1,4 +1,4 @@
-// The checks of a schedule, each with a picture of the place.
+// The checks of a schedule. Each error shows the lists around its place.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/order/check.h"
@@ -92,7 +92,7 @@ class Checker {
   Diagnostics faults_;
 };
 
-/// What a device that cannot go on waits for.
+/// The op that `op` waits for; "" for a backward (or I), which the caller resolves.
 std::string waits_for(const Op& op) {
   switch (op.kind) {
     case OpKind::forward:

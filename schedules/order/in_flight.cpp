@@ -18,7 +18,7 @@ double factor_of(const std::vector<double>& factors, std::uint32_t max) {
 std::vector<std::uint32_t> max_in_flight(const Schedule& schedule) {
   const PipelineShape& shape = schedule.shape;
   std::vector<std::uint32_t> in_flight(shape.stages(), 1);
-  // Replicas of a stage hold micro-batches of their own.
+  // Replicas of a stage hold different micro-batches.
   std::vector<std::vector<std::int64_t>> now(shape.stages());
   for (std::uint32_t s = 0; s < shape.stages(); ++s) now[s].assign(shape.stage_slots[s].size(), 0);
   const auto held_by = [&](const Op& op) -> std::int64_t& {
@@ -34,7 +34,7 @@ std::vector<std::uint32_t> max_in_flight(const Schedule& schedule) {
       std::uint32_t& max_of_stage = in_flight[op.stage.value];
       max_of_stage = std::max(max_of_stage, static_cast<std::uint32_t>(++held_by(op)));
     }
-    // A pair lets go of what either holds when both have ended.
+    // A pair frees its micro-batch when both of its ops have ended.
     const std::uint32_t partner = schedule.partners.empty() ? i : schedule.partners[i];
     if (partner < i) let_go(schedule.issue_order[partner]);
     if (partner <= i) let_go(op);

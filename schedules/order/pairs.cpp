@@ -1,4 +1,4 @@
-// Pairs are found list by list, and tried by a replay.
+// Pairs are found list by list, and a replay checks them.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/order/pairs.h"
@@ -15,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-/// Whether one does not need the other, wherever their stages are.
+/// Whether neither op needs the other, wherever their stages are.
 bool may_overlap(const Op& a, const Op& b) {
   const auto is = [](const Op& op, OpKind kind) { return op.kind == kind; };
   const bool kinds_fit = (is(a, OpKind::forward) && is(b, OpKind::backward)) ||
@@ -23,7 +23,7 @@ bool may_overlap(const Op& a, const Op& b) {
   return kinds_fit && a.micro_batch != b.micro_batch;
 }
 
-/// Pairs that begin with `first`.
+/// The pairs that begin with an op of kind `first`.
 PairStarts pairs_in(const OpLists& lists, OpKind first) {
   PairStarts starts(lists.size());
   for (std::size_t slot = 0; slot < lists.size(); ++slot) {
@@ -62,11 +62,11 @@ std::optional<Diagnostic> check_marked(const OpLists& lists, const PairStarts& m
   return std::nullopt;
 }
 
-/// By the order of the schedule: the other op of each one's pair, itself where there is none.
+/// The partner of each op in the order of the schedule; the op itself where it has no partner.
 std::vector<std::uint32_t> partners(const Schedule& schedule, const PairStarts& starts) {
   std::vector<std::uint32_t> result(schedule.issue_order.size());
-  std::vector<std::size_t> at(starts.size(), 0);        // place in the slot's list
-  std::vector<std::uint32_t> before(starts.size(), 0);  // the slot's op before
+  std::vector<std::size_t> at(starts.size(), 0);        // index in the slot's list
+  std::vector<std::uint32_t> before(starts.size(), 0);  // the slot's previous op
   for (std::uint32_t i = 0; i < result.size(); ++i) {
     const Op& op = schedule.issue_order[i];
     const std::uint32_t slot = schedule.shape.slot(op.stage, op.micro_batch);

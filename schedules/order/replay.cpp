@@ -1,5 +1,5 @@
-// A replay is a walk over lists: each device goes on until it must wait, and is woken by what it
-// waits for.
+// A replay is a walk over lists. Each device goes on until it must wait; the op that it waits for
+// wakes it.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/order/replay.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kNotYet = std::numeric_limits<std::uint32_t>::max();
 
-/// When the forward and the backward (or I) of each stage and micro-batch ended.
+/// The end of the forward and the backward (or I) of each stage and micro-batch.
 class Ends {
  public:
   explicit Ends(const PipelineShape& shape)
@@ -29,7 +29,7 @@ class Ends {
       backward_[at(op.stage.value, op)] = step;
   }
 
-  /// When all that `op` needs has ended; kNotYet where some of it has not.
+  /// The step at which all ops that `op` needs have ended; kNotYet where one has not.
   std::uint32_t ready(const Op& op) const {
     const std::uint32_t s = op.stage.value;
     switch (op.kind) {

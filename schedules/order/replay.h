@@ -1,4 +1,4 @@
-// Replaying lists of ops with every op one step long and free links.
+// Replaying lists of ops: every op takes one step and links are free.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,13 +13,13 @@ namespace plumbline {
 /// The step at which each entry of each list starts.
 using ReplayTimes = std::vector<std::vector<std::uint32_t>>;
 
-/// Of each entry of each list, whether it and the next one are a pair; empty: there are none.
+/// Whether each entry of each list and the next one are a pair; empty = there are no pairs.
 using PairStarts = std::vector<std::vector<bool>>;
 
-/// Those of a schedule, by its devices' lists; empty where all run by themselves.
+/// The pairs of a schedule, by its devices' lists; empty where every op runs separately.
 PairStarts pair_starts(const Schedule& schedule);
 
-/// What a replay came to. Where the lists deadlock, `done[slot]` says how far each got.
+/// The result of a replay. Where the lists deadlock, `done[slot]` is the number of ops that ran.
 struct Replay {
   ReplayTimes start;
   std::vector<std::size_t> done;
@@ -27,15 +27,15 @@ struct Replay {
 };
 
 /// Executes the lists in order: F needs the F of the stage before, B (or I) the B (or I) of the
-/// stage behind and its own F, W its own I. The two of a pair take two steps, begin when both can,
-/// and have ended when both have. Requires: every op names a stage and micro-batch of the shape.
+/// stage behind and its own F, W its own I. The two ops of a pair take two steps: they begin when
+/// both can, and end together. Requires: every op names a stage and micro-batch of the shape.
 Replay replay(const PipelineShape& shape, const OpLists& lists, const PairStarts& pairs = {});
 
 /// The same for a schedule that is known to run.
 ReplayTimes replay_times(const Schedule& schedule);
 
-/// The ops of complete lists by (start, micro-batch, stage): the issue order where no loop gives
-/// it; and the index at which each step begins.
+/// Sorts the ops of complete lists by (start, micro-batch, stage), and finds the index at which
+/// each step begins. This is the issue order of schedules that no loop orders.
 void order_by_replay(const OpLists& lists, const ReplayTimes& start, std::vector<Op>& issue_order,
                      std::vector<std::uint32_t>& waves);
 

@@ -130,8 +130,7 @@ std::string issue_sequence(const Schedule& schedule) {
   std::string sequence;
   const std::uint32_t last = schedule.shape.stages() - 1;
   for (const Op& op : schedule.issue_order) {
-    if (schedule.host_loop) {  // one word for the whole model: told at the stage where the loop
-                               // body begins
+    if (schedule.host_loop) {  // one word for the whole model, printed at the loop's first stage
       const bool begins = op.stage.value == (op.kind == OpKind::forward ? 0 : last);
       if (!begins) continue;
     }

@@ -9,7 +9,7 @@
 
 namespace plumbline {
 
-/// Whether an op is the last of its micro-batch on its stage, and makes gradients of its weights.
+/// Whether an op ends its micro-batch on its stage, and makes gradients of its weights.
 constexpr bool ends_backward(OpKind kind) {
   return kind == OpKind::backward || kind == OpKind::backward_weight;
 }

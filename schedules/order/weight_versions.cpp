@@ -1,4 +1,4 @@
-// Counting versions along the lists of the replicas.
+// Counting versions along the ops of each replica.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/order/weight_versions.h"
@@ -25,13 +25,13 @@ std::vector<std::vector<ReplicaOps>> ops_by_replica(const Schedule& schedule) {
   return ops;
 }
 
-/// The versions of one replica while its ops go by.
+/// The versions of one replica during the walk over its ops.
 class Replica {
  public:
   Replica(const UpdateRule& rule, std::uint32_t replicas, StageVersions& stage)
       : rule_(rule), replicas_(replicas), stage_(stage) {}
 
-  /// `wanted` = the version that the rule prescribes for each micro-batch; empty = the newest.
+  /// `wanted` = the version that the rule prescribes for each micro-batch; empty = the newest one.
   void walk(const ReplicaOps& ops, const std::vector<std::uint32_t>& wanted) {
     for (const Op& op : ops) {
       const std::uint32_t m = op.micro_batch.value;
@@ -55,8 +55,8 @@ class Replica {
     }
   }
 
-  /// A version must also be kept for micro-batches that have entered the pipeline and are still on
-  /// their way here: all that stage 0 has given a version and that have no backward here yet.
+  /// Versions must also be kept for micro-batches that are on their way here: stage 0 has given
+  /// them a version, and they have had no backward here yet.
   void keep_what_comes(const ReplicaOps& ops) {
     const auto version = [&](const Op& op) { return stage_.uses[op.micro_batch.value].forward; };
     std::multiset<std::uint32_t> coming;
@@ -89,7 +89,7 @@ class Replica {
   std::uint32_t backwards_ = 0;
 };
 
-/// The version of each micro-batch on each stage where it is not simply the newest one.
+/// The version of each micro-batch on one stage; empty = the newest one.
 std::vector<std::uint32_t> prescribed(const Schedule& schedule, const UpdateRule& rule,
                                       std::uint32_t stage,
                                       const std::vector<VersionUse>& on_first_stage) {

@@ -1,4 +1,4 @@
-// From frontiers to the plans of the calibrated cost model.
+// The plans of the calibrated cost model, from frontiers.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/calibrated_planner.h"
@@ -11,7 +11,7 @@
 
 #include "base/bug.h"
 #include "base/quantity.h"
-#include "schedules/planner/frontiers.h"
+#include "schedules/planner/frontier_sums.h"
 #include "schedules/planner/plan_candidates.h"
 #include "schedules/planner/plan_search.h"
 
@@ -20,8 +20,8 @@ namespace {
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
-/// Positions count from the end of the pipeline; devices from its front, each group's from its
-/// first, so that spare ones stand last in every group.
+/// The devices of a plan's stages. Positions count from the end of the pipeline. Devices count from
+/// its front, in each group from the group's first, so that unused ones are last in every group.
 std::vector<std::vector<DeviceId>> place_devices(const FoundPlan& plan, std::uint32_t group) {
   const std::uint32_t front_group = (plan.stages[0].position + plan.stages[0].replicas - 1) / group;
   std::vector<std::uint32_t> used(front_group + 1, 0);
@@ -49,7 +49,7 @@ PlanCandidate to_candidate(const PlannerInput& input, const SearchSpace& space,
   return plan;
 }
 
-/// Frontiers with what is known of stages between them; what a SearchSpace points into.
+/// Frontiers with the data of the stages between them, to which a SearchSpace points.
 struct Cuts {
   Frontiers frontiers;
   FrontierSums sums;
@@ -61,7 +61,8 @@ Cuts cuts_of(const PlannerInput& input, Frontiers frontiers) {
   return {std::move(frontiers), std::move(sums), {input.graph, input.costs}};
 }
 
-/// The cluster as a row of groups: two levels as they are; of more, the slowest of the outer ones.
+/// The cluster as a row of groups. Two levels stay as they are. With more levels, the slowest of
+/// the outer ones is taken.
 SearchSpace space_of(const PlannerInput& input, const Cuts& cuts) {
   SearchSpace space;
   space.frontiers = &cuts.frontiers;
@@ -92,8 +93,8 @@ SearchSpace space_of(const PlannerInput& input, const Cuts& cuts) {
   return space;
 }
 
-/// The same with links that cost nothing, and all devices alike: whatever fits the memory in the
-/// one fits it in the other, and this is searched much faster.
+/// The space with free links and equal devices. The same plans fit the memory, and the search is
+/// much faster.
 SearchSpace on_free_links(SearchSpace space) {
   space.inner = {};
   space.outer = {};
@@ -102,9 +103,9 @@ SearchSpace on_free_links(SearchSpace space) {
   return space;
 }
 
-/// How hard to look.
+/// The effort of a search.
 struct Effort {
-  double slack = 0;  ///< These as in SearchBounds.
+  double slack = 0;  ///< This and the next ones as in SearchBounds.
   std::size_t alternatives = std::numeric_limits<std::size_t>::max();
   std::uint64_t comparisons = std::numeric_limits<std::uint64_t>::max();
 
@@ -113,15 +114,15 @@ struct Effort {
   }
 };
 
-/// A flush makes partial plans hard to compare. Where there are too many, those that are nearly as
-/// long as others are left out, and in the end all but the shortest.
+/// A flush makes partial plans hard to compare. If there are too many, those that are nearly as
+/// long as others are dropped, and in the end all but the shortest.
 constexpr std::array kEfforts = {Effort{0, Effort{}.alternatives, 150'000'000},
                                  Effort{0.01, Effort{}.alternatives, 50'000'000}, Effort{0.02, 4},
                                  Effort{0.05, 1}};
 
-/// Looks further and further away from what no plan can beat, until there is a plan: near bounds
-/// are searched fast. All plans up to the bound were seen, so the first found is the best.
-/// `known_to_fit`: there is a plan that fits the memory; may become so.
+/// Searches with a growing bound, from a period that no plan can beat, until there is a plan. Small
+/// bounds are searched fast. A search sees all plans within its bound, so the first plan found is
+/// the best. `known_to_fit`: a plan fits the memory; the search may set it.
 SearchOutcome search_outwards(const SearchSpace& space, const Effort& effort, bool& known_to_fit,
                               const std::function<bool(double)>& progress) {
   const FrontierSums& sums = *space.sums;
@@ -132,7 +133,7 @@ SearchOutcome search_outwards(const SearchSpace& space, const Effort& effort, bo
   for (const double factor :
        {1.02, 1.1, 1.25, 1.5, 1.8, 2.2, 2.7, 3.5, 5.0, 8.0, 15.0, 40.0, kUnbounded}) {
     const double bound = work > 0 ? work / space.devices * factor : kUnbounded;
-    if (!known_to_fit && factor > 1.2) {  // perhaps nothing fits, however long it takes
+    if (!known_to_fit && factor > 1.2) {  // perhaps no plan of any period fits
       SearchOutcome any = search_plans(on_free_links(space), {kUnbounded, true}, progress);
       if (any.end != SearchEnd::complete || any.plans.empty()) return any;
       known_to_fit = true;
@@ -144,7 +145,7 @@ SearchOutcome search_outwards(const SearchSpace& space, const Effort& effort, bo
   return {};
 }
 
-/// The same with as much effort as it takes; `effort` becomes that.
+/// The same with the effort that it needs; sets `effort` to that.
 SearchOutcome search_outwards(const SearchSpace& space, Effort& effort,
                               const std::function<bool(double)>& progress) {
   bool known_to_fit = !space.memory;
@@ -185,9 +186,9 @@ std::string_view held_of_micro_batches(Recompute recompute) {
   return "";
 }
 
-/// What to say when nothing fits: the plan that needs the least memory (of the cuts in `space`),
-/// and what its fullest stage lacks. Found by bisection over the memory, on free links, to a part
-/// in a thousand.
+/// The error if no plan fits: the plan that needs the least memory (of the cuts in `space`), and
+/// the lack of memory of its fullest stage. Found by bisection over the memory, on free links, to
+/// one part in a thousand.
 Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
   space = on_free_links(space);
   std::int64_t too_little = space.memory->count;
@@ -286,7 +287,7 @@ SearchOutcome search_cuts(const PlannerInput& input, bool straight, const Cuts& 
       return best_plans(wide, input, wide_effort, std::move(full));
     }
     if (full.end == SearchEnd::complete && outcome.plans.empty()) return full;
-    all = one_order;  // too many partial plans: what one order gives
+    all = one_order;  // too many partial plans: take the result of one order
     plans.restricted = true;
   }
   plans.slack = std::max(plans.slack, effort.slack);
@@ -311,7 +312,7 @@ Result<Plans> plan_calibrated(const PlannerInput& input) {
   if (found.end == SearchEnd::cancelled) return planning_cancelled();
   if (found.end == SearchEnd::too_large) return too_large();
   if (found.plans.empty() && input.cluster.memory) {
-    constexpr std::size_t few = 150;  // the search has no bound on time to go by
+    constexpr std::size_t few = 150;  // the search has no bound on the period
     if (all.frontiers.size() > few) {
       rules.max_cuts = few;
       all = cuts_of(input, one_order_frontiers(input.graph, input.costs, rules));
@@ -333,7 +334,7 @@ Result<Plans> plan_calibrated(const PlannerInput& input) {
   plans.best = with_variants(input, candidates);
   plans.frontiers = all.frontiers.size();
 
-  // What stands beside them.
+  // The comparisons.
   plans.one_device_s = one_device_ns(input) / 1e9;
   add_whole_model(input, plans);
   if (input.straight) {

@@ -7,7 +7,7 @@
 
 namespace plumbline {
 
-/// The best plans by formula_time, among all frontiers of the graph. Requires and errors: as
+/// The best plans by formula_time, among all frontiers of the graph. Requirements and errors as for
 /// plan().
 Result<Plans> plan_calibrated(const PlannerInput& input);
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "models/profile/profile.h"
-#include "schedules/stages/recompute.h"
 
 namespace plumbline {
 
@@ -17,17 +16,18 @@ inline constexpr std::size_t kMaxFrontiers = 20'000;
 /// The most cuts that are kept of one order; see one_order_frontiers.
 inline constexpr std::size_t kMaxCutsOfOneOrder = 2'500;
 
-/// Frontiers of a layer graph. A frontier is an antichain of layers; it stands for the set of all
-/// layers that are executed up to and including it, and only that set is kept (a row of bits).
-/// Invariants: every row holds all producers of what it holds; rows differ; a row that holds
-/// another one comes after it; the last row holds all layers that are placed. It knows no devices.
+/// Frontiers of a layer graph. A frontier is an antichain of layers. It stands for the set of all
+/// layers that are executed up to and including it; only that set is kept (a row of bits).
+/// Invariants: a row that holds a layer holds all producers of it; rows differ; a row that holds
+/// another row comes after it; the last row holds all layers that are placed. Devices play no part
+/// here.
 struct Frontiers {
   /// All layers in the graph's topological order; bit i of a row stands for order[i].
   std::vector<LayerId> order;
   std::uint32_t words = 0;          ///< 64-bit words of one row.
   std::vector<std::uint64_t> rows;  ///< Row after row.
   bool totally_ordered = false;     ///< Every frontier holds all frontiers before it.
-  bool restricted = false;          ///< Not all frontiers are here, and those left out might pay.
+  bool restricted = false;          ///< Some frontiers that might be better are left out.
 
   std::uint32_t size() const {
     return words == 0 ? 0 : static_cast<std::uint32_t>(rows.size() / words);
@@ -39,79 +39,38 @@ struct Frontiers {
   bool holds(std::uint32_t frontier, std::uint32_t position) const {
     return (row(frontier)[position / 64] >> (position % 64) & 1U) != 0;
   }
-  /// Whether all that `inner` has executed, `outer` has too, and more. O(words).
+  /// Whether `outer` has executed all layers that `inner` has, and more. O(words).
   bool within(std::uint32_t inner, std::uint32_t outer) const;
+  /// Keeps only these rows, in this order, and sets `totally_ordered`.
+  void keep(const std::vector<std::uint32_t>& kept);
 };
 
-/// How frontiers are found for the calibrated cost model.
+/// Rules for finding frontiers, for the calibrated cost model.
 struct FrontierRules {
   /// Whether a layer's activation memory keeps it from counting as free.
   bool memory_counts = false;
-  /// Whether what a stage keeps is the inputs of its layers: then each layer adds to it, and none
-  /// is free.
+  /// Whether a stage keeps the inputs of its layers. Then each layer adds memory, and none is free.
   bool inputs_count = false;
   std::size_t max = kMaxFrontiers;
-  std::size_t max_cuts = kMaxCutsOfOneOrder;  ///< Of one order; at least 3.
+  std::size_t max_cuts = kMaxCutsOfOneOrder;  ///< The most cuts of one order; at least 3.
 };
 
-/// All frontiers from "nothing is executed" (the first, as after a virtual source) to "all is" (the
-/// last), but for those that cannot pay: a layer that is free (no time, no parameters and, where
-/// memory counts, no activation) is executed as soon as its producers are, wherever that does not
-/// raise the bytes that cross. Any cut can be moved so, all cuts of a plan at once, without raising
-/// any stage's time, memory or traffic; what it leaves out is therefore never better. Above
-/// `rules.most` frontiers: one_order_frontiers. Deterministic: sorted by the number of layers, then
-/// those with earlier layers first. Requires: a graph without a cycle; one cost a layer.
+/// All frontiers from "nothing is executed" (the first, as after a virtual source) to "all is
+/// executed" (the last), except those that cannot be better. A free layer has no time, no
+/// parameters and, where memory counts, no activation. It is executed as soon as its producers are,
+/// wherever that does not raise the bytes that cross. Any cut, and all cuts of a plan at once, can
+/// be moved so without raising any stage's time, memory or traffic. So the frontiers that are left
+/// out are never better. Above `rules.max` frontiers: one_order_frontiers. Deterministic: sorted by
+/// the number of layers, then those with earlier layers first. Requires: a graph without a cycle;
+/// one cost per layer.
 Frontiers all_frontiers(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                         const FrontierRules& rules);
 
-/// The cuts along ONE topological order, sought with few crossing bytes: a beam search over
-/// executed sets keeps those whose prefixes sum to the fewest bytes (a heuristic). At most
-/// `rules.max_cuts` are kept, the one with the fewest bytes in each run of equal time.
-/// `restricted` is set unless the graph has no other cuts. Requires: as all_frontiers.
+/// The cuts along ONE topological order, chosen for few crossing bytes. A beam search over executed
+/// sets keeps those whose prefixes sum to the fewest bytes (a heuristic). At most `rules.max_cuts`
+/// are kept: the one with the fewest bytes in each run of equal time. `restricted` is set unless
+/// the graph has no other cuts. Requires: as all_frontiers.
 Frontiers one_order_frontiers(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                               const FrontierRules& rules);
-
-/// The states of PipeDream's own optimizer (Narayanan et al. 2019, and their program): the walk
-/// starts at the first source only and executes, with each successor of an executed layer, all that
-/// it needs; `__getitem__` layers that nobody consumes are left out. "Nothing" is not among them.
-/// Order: a depth-first search's reverse post-order, as there. Above `max` states, or kMaxLayers
-/// / 4 layers: one_order_frontiers without its first. Requires: as all_frontiers.
-struct PublishedFrontiers {
-  Frontiers frontiers;
-  /// What the original charges for a cut behind each state: the outputs of the frontier's members
-  /// and of each ancestor of one member that some layer consumes which is not an ancestor of that
-  /// member; an output may count although nobody needs it any more.
-  std::vector<Bytes> output;
-  std::vector<bool> counted;  ///< By position in the order: whether the layer is in any state.
-};
-PublishedFrontiers published_frontiers(const LayerGraph& graph,
-                                       const std::vector<LayerCosts>& costs, std::size_t max);
-
-/// Sums over all that a frontier has executed, and what crosses a cut there.
-struct FrontierSums {
-  std::vector<Duration> forward, backward, again, update, update_before;
-  std::vector<Bytes> parameters, stepped, reduced, activation;
-  /// The outputs of executed layers that a layer not yet executed consumes, each once.
-  std::vector<Bytes> cut_bytes;
-};
-
-/// The sums of all frontiers; `output` of a layer crosses once however many consume it.
-FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
-                           const Frontiers& frontiers);
-
-/// What stages between frontiers hold where each layer makes its own activations again.
-class FrontierCheckpoints {
- public:
-  /// Requires: no cycle; one cost a layer.
-  FrontierCheckpoints(const LayerGraph& graph, const std::vector<LayerCosts>& costs);
-
-  /// Of the layers that frontier `last` has executed and frontier `first`, which is within it, has
-  /// not. O(these layers and their edges). Requires: frontiers of the same graph.
-  Checkpoints between(const Frontiers& frontiers, std::uint32_t first, std::uint32_t last) const;
-
- private:
-  std::vector<LayerCosts> costs_;                      ///< By position in the order.
-  std::vector<std::vector<std::uint32_t>> consumers_;  ///< By position: of positions.
-};
 
 }  // namespace plumbline

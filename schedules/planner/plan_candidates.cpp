@@ -1,4 +1,4 @@
-// Prices of candidates and what stands beside them.
+// Prices of candidates, and plans next to them.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/plan_candidates.h"
@@ -44,7 +44,7 @@ std::vector<FormulaStage> formula_stages(const PlannerInput& input, const Partit
   return stages;
 }
 
-/// Lets a stage make again what does not fit, where as few layers as fit do.
+/// Adds the recomputation that a stage needs to fit, if only as few layers as needed recompute.
 void add_recomputation(const PlannerInput& input, std::uint32_t in_flight, std::uint32_t replicas,
                        FormulaStage& stage) {
   const Residency& residency = input.residency;
@@ -69,7 +69,7 @@ void set_warm_ups(const Residency& residency, PlanCandidate& plan) {
   }
 }
 
-/// So many devices for each stage, in order.
+/// The first devices in order, for each stage as many as it has replicas.
 std::vector<std::vector<DeviceId>> first_devices(const std::vector<std::uint32_t>& replicas) {
   std::vector<std::vector<DeviceId>> devices;
   std::uint32_t next = 0;
@@ -100,7 +100,7 @@ bool same_warm_ups(const PlanCandidate& a, const PlanCandidate& b) {
       [](const PlannedStage& x, const PlannedStage& y) { return x.warm_up == y.warm_up; });
 }
 
-/// The whole model on each of so many devices; see DataParallelPlan.
+/// The whole model on each of `devices` devices; see DataParallelPlan.
 DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices) {
   DataParallelPlan result;
   result.devices = devices;
@@ -116,7 +116,7 @@ DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices)
   } else {
     const double ring = all_reduce_ns(input.cluster, whole.devices, whole.reduced);
     const double per_op = static_cast<double>(input.overheads.per_op.count());
-    // Of a sharded optimizer the gather, half of a ring, comes behind an update of a share.
+    // With a sharded optimizer, the gather, half of a ring, comes after the update of a share.
     const bool sharded = input.residency.sharded_optimizer;
     const double reduce = sharded ? ring / 2 : ring;
     const double behind =
@@ -246,7 +246,7 @@ std::vector<PlanCandidate> even_plans(const PlannerInput& input) {
 
 std::vector<PlanCandidate> plans_next_to(const PlannerInput& input, const PlanCandidate& plan) {
   struct Shape {
-    std::vector<std::size_t> layers;  // of each stage
+    std::vector<std::size_t> layers;  // per stage
     std::vector<std::uint32_t> replicas;
   };
   Shape own;

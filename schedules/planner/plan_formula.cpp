@@ -29,7 +29,7 @@ struct LinkUse {
   std::optional<Card> card;
 };
 
-/// Each pair of replicas has one in lcm(r, r') of the outputs, all pairs that leave or enter a
+/// Each pair of replicas has one in lcm(r, r') of the outputs. All pairs that leave or enter a
 /// group share its card.
 LinkUse link_use(const Cluster& cluster, const FormulaStage& from, const FormulaStage& to,
                  std::uint32_t micro_batches) {
@@ -58,7 +58,7 @@ LinkUse link_use(const Cluster& cluster, const FormulaStage& from, const Formula
   return use;
 }
 
-/// An iteration with a flush: the chain from each stage on, and what its first one consists of.
+/// An iteration with a flush: the chain from each stage on, and the parts of the first chain.
 class Iteration {
  public:
   Iteration(const Cluster& cluster, const std::vector<FormulaStage>& formula,
@@ -89,8 +89,7 @@ class Iteration {
     while (chains_.front().update > stages_[updated].update) ++updated;
     Bottleneck busiest;
     const double work = work_from(last, busiest);
-    const double own =
-        stages_[last].reduce - rings_[last];  // an update that others do not wait for
+    const double own = stages_[last].reduce - rings_[last];  // the other updates do not wait for it
     const double update = chains_.front().update + own;
     const double flush = std::max(0.0, ns() - work - rings_[last] - update);
     double largest = 0;
@@ -110,7 +109,7 @@ class Iteration {
  private:
   FlushChain behind(std::uint32_t s) const { return across(chains_[s + 1], links_[s].link); }
 
-  /// What makes the span of a stage as long as it is: work of its own or of what is behind it.
+  /// The time that decides the span of a stage: its own work or the work behind it.
   double work_from(std::uint32_t s, Bottleneck& busiest) const {
     for (;; ++s) {
       const double span = chains_[s].span;
@@ -128,13 +127,13 @@ class Iteration {
     }
   }
 
-  std::vector<FlushChain> chains_;  ///< Of each stage, and of nothing.
+  std::vector<FlushChain> chains_;  ///< One per stage, and an empty one.
   std::vector<LinkUse> links_;      ///< Behind each stage.
   std::vector<double> rings_;
   std::vector<FlushStage> stages_;
 };
 
-/// All that leaves one group, and who sends most of it.
+/// All bytes that leave one group, and the largest sender.
 struct CardLoad {
   double bytes = 0;
   Link link;
@@ -262,7 +261,7 @@ FlushStage flush_stage(const FormulaStage& stage, const Residency& residency, st
                    residency.per_update(replicas),
                    residency.in_flight(devices, replicas),
                    replicas == 1};
-  // Half of it comes behind the update of a share; what the halves are is not looked at.
+  // Half of it comes after the update of a share; the formula does not tell the halves apart.
   if (residency.sharded_optimizer && replicas > 1) flush.reduce += std::exchange(flush.update, 0.0);
   return flush;
 }

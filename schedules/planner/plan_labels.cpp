@@ -1,4 +1,4 @@
-// Which of two labels is better in everything that counts.
+// Comparison of two labels in all that counts.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/plan_labels.h"
@@ -57,7 +57,7 @@ bool LabelRules::waits_less(const Label& a, const Label& b) const {
          (b.chain.in_two || !a.chain.in_two);
 }
 
-/// Whether a is hardly longer than b, and no worse otherwise.
+/// Whether a is at most a little longer than b, and no worse otherwise.
 bool LabelRules::nearly_beats(const Label& a, Label b) const {
   const double more = 1 + bounds_.slack;
   b.period *= more;

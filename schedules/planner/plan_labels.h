@@ -1,4 +1,4 @@
-// Partial plans of the search, and which of them are worth keeping.
+// Partial plans of the search, and the rules for keeping them.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,38 +15,38 @@ namespace plumbline {
 inline constexpr std::uint32_t kNoLabel = std::numeric_limits<std::uint32_t>::max();
 inline constexpr std::uint32_t kManyInputs = 1U << 30U;
 
-/// The stages from one on to the end, and what they leave for those in front.
+/// The stages from one stage to the end, and their effect on the stages in front.
 struct Label {
-  double period = 0;  ///< So far; with a flush at least what the chain will make of it.
-  double card = 0;    ///< Bytes on the card of the group where the next stage may go on.
+  double period = 0;  ///< So far; with a flush, the lower bound by the chain.
+  double card = 0;    ///< Bytes on the card of the group that the next stage may share.
   double traffic = 0;
-  std::uint32_t next = kNoLabel;  ///< The label behind.
+  std::uint32_t next = kNoLabel;  ///< The label of the stages behind.
   std::uint32_t last = 0;         ///< The frontier behind its first stage.
-  std::uint32_t replicas = 0;     ///< Of its first stage.
-  std::uint32_t position = 0;     ///< The lowest of its first stage.
+  std::uint32_t replicas = 0;     ///< For its first stage.
+  std::uint32_t position = 0;     ///< The lowest position of its first stage.
   std::uint32_t devices = 0;
   std::uint32_t stages = 0;
-  std::uint32_t inputs = kManyInputs;  ///< That one replica of its first stage has room for.
-  FlushChain chain;                    ///< With a flush; across the link, where a stage may go on.
+  std::uint32_t inputs = kManyInputs;  ///< Room for inputs on a replica of its first stage.
+  FlushChain chain;                    ///< With a flush: across the link if a stage may follow.
 };
 
-/// Devices, stages, traffic, then the first cut: what decides between equals, less first.
+/// The order of equal plans: fewer devices, fewer stages, less traffic, then the earlier first cut.
 bool is_before(const Label& a, const Label& b);
 
-/// Keeps, of the labels of one cell, those that no other one beats.
+/// Keeps the labels of one cell that no other label beats.
 class LabelRules {
  public:
-  /// `as_many_devices`: more of them make a stage's window larger, so that labels are compared only
-  /// with others on as many.
+  /// `as_many_devices`: labels are compared only with labels on as many devices, because more
+  /// devices make a stage's window larger.
   LabelRules(const SearchBounds& bounds, bool flushed, bool as_many_devices, bool count_stages)
       : bounds_(bounds),
         flushed_(flushed),
         as_many_devices_(as_many_devices),
         count_stages_(count_stages) {}
 
-  /// Adds the label, unless another one beats it, and drops those that it beats.
+  /// Adds the label unless another one beats it, and drops the labels that it beats.
   void keep(std::vector<Label>& labels, const Label& label);
-  /// Whether more were compared than the bounds allow.
+  /// Whether there were more comparisons than the bounds allow.
   bool is_spent() const { return comparisons_ > bounds_.max_comparisons; }
 
  private:

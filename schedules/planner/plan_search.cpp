@@ -1,4 +1,4 @@
-// From the last stage to the first, keeping what nothing else beats.
+// The search from the last stage to the first, keeping the labels that no other one beats.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/plan_search.h"
@@ -44,8 +44,8 @@ class Search {
       const Duration both = sums_.forward[f] + sums_.backward[f];
       work_.push_back((both + sums_.update[f]).count());
       cut_bytes_.push_back(static_cast<double>(sums_.cut_bytes[f].count));
-      // A hair less, so that rounding skips nothing; no work needs no device, even where a period
-      // is zero.
+      // A little less, so that rounding skips nothing. No work needs no device, even if a period is
+      // zero.
       const double spent = static_cast<double>(both.count()) +
                            count(sums_.update[f]) / space.residency.per_update(1);
       const double min = spent == 0 ? 0 : spent / bounds.period_ns * (1 - 1e-9);
@@ -104,13 +104,13 @@ class Search {
   std::size_t cell(std::uint32_t position, std::uint32_t replicas) const {
     return std::size_t{replicas} * (std::size_t{space_.positions} + 1) + position;
   }
-  /// What a cut at frontier f costs on links.
+  /// The bytes of a cut at frontier f on links.
   double sent(std::uint32_t f) const { return space_.activation_transfers ? cut_bytes_[f] : 0; }
   double transfer(std::uint32_t f, const Link& link) const {
     return space_.activation_transfers ? transfer_ns(sums_.cut_bytes[f], link) : 0;
   }
 
-  /// All stages from frontier k to frontier j, in front of all that is known behind j.
+  /// Places all stages from frontier k to frontier j in front of all labels behind j.
   void place_stages(std::uint32_t k, std::uint32_t j) {
     const std::int64_t work = work_[j] - work_[k];
     const bool whole = k == 0 && j + 1 == frontiers_.size();
@@ -153,7 +153,8 @@ class Search {
     }
   }
 
-  /// 2 (r - 1) latencies and the ring's bytes over its slowest kind of link, as all_reduce_ns.
+  /// The time of an all-reduce, as all_reduce_ns: 2 (r - 1) latencies and the ring's bytes over its
+  /// slowest kind of link.
   double all_reduce(std::uint32_t position, std::uint32_t r, double ring) const {
     if (r == 1 || ring == 0) return 0;
     const std::uint32_t groups = (position + r - 1) / space_.group - position / space_.group + 1;
@@ -163,7 +164,8 @@ class Search {
     return groups == 1 ? inner : groups == r ? outer : std::max(inner, outer);
   }
 
-  /// To make activations again on one of r replicas that see so many devices up to the end.
+  /// The time to recompute activations on one of r replicas, with `devices` devices from the stage
+  /// to the end.
   double recompute_ns(const FormulaStage& stage, std::uint32_t devices, std::uint32_t r) const {
     if (!space_.residency.as_few_as_fit) return 0;
     return recompute_that_fits_ns(stage, space_.residency.in_flight(devices, r), *space_.memory,
@@ -171,7 +173,7 @@ class Search {
                                   space_.optimizer_state * space_.residency.optimizer_share(r));
   }
 
-  /// What does not depend on the stage's devices.
+  /// The part of a stage that does not depend on its devices.
   FormulaStage stage_between(std::uint32_t k, std::uint32_t j) const {
     FormulaStage stage;
     stage.forward_ns = count(sums_.forward[j] - sums_.forward[k]) + per_op_;
@@ -190,8 +192,8 @@ class Search {
     return stage;
   }
 
-  /// `label` holds what follows from the stage's own times; each of its replicas sends `each` bytes
-  /// to the next one for one micro-batch.
+  /// `label` holds the effects of the stage's own times. Each of its replicas sends `each` bytes to
+  /// the next one for one micro-batch.
   void place_stage(std::uint32_t k, std::uint32_t j, const FormulaStage& stage, std::uint32_t r,
                    std::uint32_t position, Label label, double each) {
     label.devices += r;
@@ -199,8 +201,8 @@ class Search {
     if (label.devices + devices_in_front_[k] > space_.devices) return;
     if (space_.stages_at_most && label.stages + (k > 0 ? 1 : 0) > *space_.stages_at_most) return;
     if (space_.memory) {
-      // All replicas of a stage in front hold at least so much together, and one version; the
-      // shares of a sharded optimizer state are one.
+      // All replicas of a stage in front together hold at least this much, and one version. The
+      // shares of a sharded optimizer state add up to one state.
       const double held =
           static_cast<double>(sums_.activation[k].count) * min_in_flight_[label.devices] +
           (1 + space_.gradient_width) * static_cast<double>(sums_.parameters[k].count) +
@@ -210,7 +212,7 @@ class Search {
       if (position + r + front > space_.positions) return;
     }
     if (flushed_) {
-      // All that is in front has to be done before, and behind.
+      // All work in front has to be done before and after.
       const double forward = count(sums_.forward[k]);
       const double min = std::max(label.chain.end() + forward,
                                   label.chain.span + forward + count(sums_.backward[k]));
@@ -222,7 +224,7 @@ class Search {
     label.traffic += each * r;
 
     // The cards of the groups that the stage reaches. All but the last are full: no stage in front
-    // will join them, so that all that their replicas receive from it enters.
+    // will join them, so all their replicas' inputs enter the group.
     const std::uint32_t group = space_.group;
     const std::uint32_t end = position + r;
     const std::uint32_t first_group = position / group;
@@ -248,7 +250,8 @@ class Search {
     rules_.keep(open_[cell(end, r)], label);
   }
 
-  /// The stage's memory but for its inputs; sets for how many of them there is room.
+  /// Whether the stage fits the memory without its inputs; sets the number of inputs for which
+  /// there is room.
   bool fits(std::uint32_t k, const FormulaStage& stage, std::uint32_t r, Label& label) const {
     const double held =
         peak_memory(stage, space_.residency.in_flight(label.devices, r), {}, space_.residency,
@@ -260,12 +263,12 @@ class Search {
       label.inputs = static_cast<std::uint32_t>(
           std::min(std::floor(left / cut_bytes_[k]), static_cast<double>(kManyInputs)));
     }
-    // More room than any stage in front can fill is room without end.
+    // More room than any stage in front can fill counts as unlimited.
     if (label.inputs >= max_inputs_) label.inputs = kManyInputs;
     return label.inputs > 0;
   }
 
-  /// Puts in front of all that begins at frontier k a place for the next stage.
+  /// Adds a place for the next stage in front of all labels that begin at frontier k.
   void add_boundaries(std::uint32_t k) {
     for (std::uint32_t r = 1; r <= max_replicas_; ++r) {
       for (std::uint32_t end = r; end <= space_.positions; ++end) {
@@ -289,13 +292,14 @@ class Search {
     flush(k);
   }
 
-  /// How many of `r` replicas from a position on are at most in one group.
+  /// The most of `r` replicas from a position on that are in one group.
   std::uint32_t max_together(std::uint32_t position, std::uint32_t r) const {
     const std::uint32_t first = std::min(r, space_.group - position % space_.group);
     return std::max(first, std::min(r - first, space_.group));
   }
-  /// With a flush: the link at frontier k, of whose traffic one pair of replicas or one card has at
-  /// most such shares; a card has none where none goes from group to group.
+  /// Crosses the link at frontier k, with a flush. One pair of replicas has at most the share
+  /// `of_pair` of its traffic, and one card `of_card`. The latter is 0 if no traffic goes from
+  /// group to group.
   void cross(std::uint32_t k, double of_pair, double of_card, Label& label) const {
     if (!flushed_ || sent(k) == 0) return;
     FlushLink link{std::numeric_limits<double>::infinity(), 0};
@@ -309,7 +313,7 @@ class Search {
     label.chain = across(label.chain, link);
   }
 
-  /// The next stage begins right in front.
+  /// The next stage begins at the next position.
   void go_on(std::uint32_t k, std::uint32_t end, std::uint32_t front, Label label) {
     const std::uint32_t group = space_.group;
     const std::uint32_t r = label.replicas;
@@ -335,7 +339,7 @@ class Search {
     enter(k, end, front, label);
   }
 
-  /// The next stage begins at the next group; what is left of this one stays spare.
+  /// The next stage begins at the next group; the rest of this group stays unused.
   void skip_to(std::uint32_t k, std::uint32_t end, std::uint32_t next, std::uint32_t front,
                Label label) {
     const double in_last = std::min(label.replicas, end % space_.group);
@@ -380,7 +384,7 @@ class Search {
     }
   }
 
-  /// In which share of micro-batches m both m mod r < u and m mod front >= front - v.
+  /// The share of micro-batches m with both m mod r < u and m mod front >= front - v.
   static double share_together(std::uint32_t r, std::uint32_t u, std::uint32_t front,
                                std::uint32_t v) {
     if (u == r && v == front) return 1;
@@ -433,14 +437,15 @@ class Search {
   double inner_, outer_;  ///< Nanoseconds per byte.
   std::vector<std::int64_t> work_;
   std::vector<double> cut_bytes_;
-  std::vector<std::uint32_t> devices_in_front_;  ///< At least, for the work in front.
-  std::uint32_t max_inputs_ = 1;                 ///< Of the micro-batches of a stage in front.
-  /// By the devices behind a stage: micro-batches in flight on all its replicas together, at least.
+  std::vector<std::uint32_t> devices_in_front_;  ///< The least number for the work in front.
+  std::uint32_t max_inputs_ = 1;                 ///< The most micro-batches in flight in front.
+  /// By the devices behind a stage: the least number of micro-batches in flight on all its replicas
+  /// together.
   std::vector<std::uint32_t> min_in_flight_;
   std::vector<Label> pool_;
-  /// Of each frontier, by position and replicas of the stage in front of it; empty = none.
+  /// Labels per frontier, by position and replicas of the stage in front of it; empty = none.
   std::vector<std::vector<Range>> entries_;
-  std::vector<std::vector<Label>> open_;    ///< Of the frontier under way, by end and replicas.
+  std::vector<std::vector<Label>> open_;  ///< Labels of the present frontier, by end and replicas.
   std::vector<std::vector<Label>> closed_;  ///< The same, by the place of the next stage.
 };
 

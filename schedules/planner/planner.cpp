@@ -10,15 +10,15 @@
 
 #include "base/bug.h"
 #include "schedules/planner/calibrated_planner.h"
-#include "schedules/planner/frontiers.h"
+#include "schedules/planner/frontier_sums.h"
 #include "schedules/planner/plan_candidates.h"
 #include "schedules/planner/published_planner.h"
 
 namespace plumbline {
 namespace {
 
-/// The published plan with the stages' layers; a state that does not contain the cut before it is
-/// cut at the union of both, and a stage that thereby has no layer is left out.
+/// The published plan with the stages' layers. A state that does not contain the cut before it is
+/// cut at the union of both. A stage without a layer after that is left out.
 PlanCandidate to_candidate(const PlannerInput& input, const PublishedFrontiers& states,
                            const PublishedPlan& found) {
   const Frontiers& frontiers = states.frontiers;
@@ -32,7 +32,8 @@ PlanCandidate to_candidate(const PlannerInput& input, const PublishedFrontiers& 
     while (s < stages && !frontiers.holds(found.stages[s].last, i)) ++s;
     stage_of[i] = s == stages ? (states.counted[i] ? stages - 1 : stages) : s;
   }
-  // Layers that no state holds: one that nobody consumes goes with its producers, others go last.
+  // Layers that are in no state: a layer that nobody consumes goes with its producers, others go
+  // last.
   std::vector<bool> consumed(size, false);
   std::vector<std::uint32_t> latest(size, 0);
   for (const LayerEdge& edge : input.graph.edges()) {

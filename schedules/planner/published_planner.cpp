@@ -16,14 +16,14 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::uint32_t kNoSplit = std::numeric_limits<std::uint32_t>::max();
 
-/// A value of A and how it came about.
+/// A value of A and its derivation.
 struct Entry {
   double seconds = kNever;
   std::uint32_t split = kNoSplit;
-  std::uint32_t machines = 0;  ///< Behind the split.
+  std::uint32_t machines = 0;  ///< The machines behind the split.
 };
 
-/// All j and m of one start.
+/// The values for all j and m of one start.
 struct Table {
   std::uint32_t start = 0;
   std::uint32_t machines = 0;
@@ -114,7 +114,7 @@ class Solver {
   static double before(const std::vector<double>& sums, std::uint32_t i) {
     return i == 0 ? 0 : sums[i - 1];
   }
-  /// comp(i..j) at a level: of states i to j, what is before i excluded.
+  /// comp(i..j) at a level: the compute of states i to j, without the part before i.
   double compute(std::uint32_t level, std::uint32_t i, std::uint32_t j) const {
     if (level > 0) return components_[level - 1][triangle(i, j)];
     return compute_[j] - before(compute_, i);
@@ -168,14 +168,14 @@ class Solver {
         best = {time, k, behind};
       }
     };
-    // Where the split stood for the state before gives a first bound.
+    // The split of the state before gives a first bound.
     if (j > i + 1 && table.at(j - 1, m).split != kNoSplit) {
       try_split(table.at(j - 1, m).split, std::min(table.at(j - 1, m).machines, max));
     }
     for (std::uint32_t behind = 1; behind <= max; ++behind) {
       if (transfers_ && j + 1 < size_ && 2.0 * output_[j] / (bandwidth * behind) > best.seconds)
         continue;
-      // A hair of slack, so that rounding skips nothing.
+      // A little slack, so that rounding skips nothing.
       const double bound = best.seconds * devices * (1 + 1e-12) + 1e-15;
       const double min = compute_[j] - bound * behind;
       auto at = std::lower_bound(sorted_compute_.begin(), sorted_compute_.end(), min) -
@@ -242,7 +242,7 @@ class Solver {
   std::vector<double> sorted_compute_;
   std::uint32_t words_ = 0;
   std::vector<std::uint64_t> within_;            ///< Row j: the states within state j.
-  std::vector<std::vector<double>> components_;  ///< Of each level but the last, A(i, j, all).
+  std::vector<std::vector<double>> components_;  ///< A(i, j, all) for each level but the last.
 };
 
 }  // namespace

@@ -43,9 +43,9 @@ std::int64_t min_maximum(const std::vector<Duration>& times, std::uint32_t stage
   return low;
 }
 
-/// What a cut costs: first by how much stages exceed the limit, then the sum of squares. Both are
-/// convex in the stage's time, so their lexicographic sum obeys the quadrangle inequality, and the
-/// best cut moves monotonically with the start: that allows divide and conquer.
+/// The cost of a cut: first the time by which stages exceed the limit, then the sum of squares.
+/// Both are convex in the stage's time, so their lexicographic sum obeys the quadrangle inequality.
+/// Then the best cut moves monotonically with the start, which allows divide and conquer.
 struct CutCost {
   Wide excess = 0;
   Wide squares = 0;
@@ -74,7 +74,8 @@ class Balancer {
     best_.assign(stages_, std::vector<CutCost>(layers_ + 1));
     for (std::uint32_t i = 0; i < layers_; ++i) best_[0][i] = cost(i, layers_);
     for (std::uint32_t k = 1; k < stages_; ++k) solve(k, 0, layers_ - k - 1, 1, layers_ - k);
-    // Forwards again: the longest first stage that reaches the optimum, then the same for the rest.
+    // Read back from the front: the longest first stage that reaches the optimum, then the same for
+    // the rest.
     std::vector<std::uint32_t> found;
     std::uint32_t start = 0;
     for (std::uint32_t k = stages_ - 1; k > 0; --k) {

@@ -1,4 +1,4 @@
-// Which layers form which stage, and which devices run it.
+// The layers of each stage, and the devices that run it.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -18,9 +18,9 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-/// Layers to stages to replicas to devices. Invariants: every layer of the model stands in exactly
-/// one stage, no stage is empty, edges lead from a stage to itself or to a later one. It knows no
-/// op order.
+/// The map from layers to stages, replicas and devices. Invariants: every layer of the model is in
+/// exactly one stage; no stage is empty; edges lead from a stage to itself or to a later one. It
+/// knows no op order.
 struct Partition {
   std::vector<Stage> stages;
 
@@ -31,28 +31,28 @@ struct Partition {
 struct Position {
   std::uint32_t first_stage = 0;
   std::uint32_t stages = 1;
-  /// The position in front of it is on the same devices, but runs by itself: nothing is sent
-  /// between them.
+  /// The position before it is on the same devices but runs separately. Nothing is sent between
+  /// them.
   bool same_devices = false;
 
   std::uint32_t last_stage() const { return first_stage + stages - 1; }
 };
 
-/// Layers per stage, as equal as can be; the first (layers mod stages) stages get one more.
+/// Layers per stage, as equal as possible; the first (layers mod stages) stages get one more.
 /// Requires: 1 <= stages <= layers.
 std::vector<std::uint32_t> even_counts(std::uint32_t layers, std::uint32_t stages);
 
-/// Layers per stage for the contiguous cut with the least maximal stage time, exact; among equal
-/// maxima the least sum of squared stage times, then more layers in earlier stages. O(stages x
-/// layers x log layers). Requires: 1 <= stages <= times.size(), times >= 0.
+/// Layers per stage for the contiguous cut with the least maximal stage time, exact. Among equal
+/// maxima it takes the least sum of squared stage times, then more layers in earlier stages.
+/// O(stages x layers x log layers). Requires: 1 <= stages <= times.size(), times >= 0.
 std::vector<std::uint32_t> balanced_counts(const std::vector<Duration>& times,
                                            std::uint32_t stages);
 
-/// The most stages x layers that balanced_counts is asked for; it needs 16 bytes for each.
+/// The largest stages x layers for balanced_counts, which needs 16 bytes for each.
 inline constexpr std::int64_t kMaxBalanced = 20'000'000;
 
-/// Cuts `order` into stages of these many layers; stage s is run by devices[s].
-/// Requires: counts add up to order.size(), none is 0; devices.size() == counts.size().
+/// Cuts `order` into stages with these numbers of layers; devices[s] run stage s. Requires: counts
+/// add up to order.size(), none is 0; devices.size() == counts.size().
 Partition make_partition(const std::vector<LayerId>& order,
                          const std::vector<std::uint32_t>& counts,
                          std::vector<std::vector<DeviceId>> devices);
@@ -60,7 +60,7 @@ Partition make_partition(const std::vector<LayerId>& order,
 /// The positions of a partition, in the order of the pipeline.
 std::vector<Position> positions(const Partition& partition);
 
-/// The same with each stage a position of its own.
+/// The same positions, with each stage as a position of its own.
 std::vector<Position> stage_by_stage(const std::vector<Position>& positions);
 
 /// The devices that hold a stage, ascending, each once.

@@ -1,4 +1,4 @@
-// Sums of layers, each at the pace of its kind.
+// Sums over layers, each slowed by the factors of its kind.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/stages/slowdown.h"

@@ -40,7 +40,7 @@ Checkpoints StageCosts::checkpoints(std::uint32_t s, std::uint32_t last) const {
 Bytes gradient_bytes(Bytes parameters, double width) {
   if (width == 1) return parameters;  // exact beyond 2^53, too
   constexpr double max = 1e18;
-  // A hair less, so that 110 B x 1.1 are 121 B.
+  // Slightly less, so that 110 B x 1.1 are 121 B.
   const double bytes = std::ceil(static_cast<double>(parameters.count) * width * (1 - 1e-12));
   return {static_cast<std::int64_t>(std::min(bytes, max))};
 }
@@ -74,7 +74,7 @@ void add_overlap(const LayerCosts& layer, StageCost& sum) {
       sum.backward_overlap + of(layer.backward, layer.sent.backward, layer.free.backward);
   if (layer.recomputation == Recomputed::all) {
     sum.recompute_overlap = sum.recompute_overlap + forward;
-  } else if (!layer.timed) {  // what is made again apart from the rest sends nothing
+  } else if (!layer.timed) {  // the part that is recomputed separately sends nothing
     sum.recompute_overlap.computing += seconds(layer.again().mean);
   }
 }

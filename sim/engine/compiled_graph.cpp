@@ -1,4 +1,4 @@
-// Compiling gives each arrival a place for as long as it is needed; evaluating is one loop.
+// Compiling gives each arrival a place for as long as it is needed. Evaluating is one loop.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/engine/compiled_graph.h"
@@ -39,8 +39,8 @@ std::vector<std::uint32_t> last_readers(const OpGraph& graph) {
   return last;
 }
 
-/// The nodes whose end may be that of the run: nobody waits for them, by arrival or for what they
-/// hold.
+/// The nodes whose end may be the end of the run: no node waits for their arrival. If a later node
+/// holds the same resource, only nodes with a latency count.
 std::vector<bool> possible_ends(const OpGraph& graph, const std::vector<std::uint32_t>& readers) {
   std::vector<bool> ends(graph.size());
   std::vector<bool> held_again(graph.resources());
@@ -100,7 +100,7 @@ CompiledGraph::CompiledGraph(const OpGraph& graph, const CostIndex& index,
   const auto read = [&](std::uint32_t producer, std::uint32_t reader) {
     if (producer == graph.size() || readers[producer] != reader || kept[producer]) return;
     free_places.push_back(place[producer]);
-    kept[producer] = true;  // its place is given back once
+    kept[producer] = true;  // its place is released once
   };
   auto join = graph.joins.begin();
   steps_.reserve(graph.size());
@@ -177,7 +177,7 @@ void CompiledGraph::evaluate(const Tables& tables, Workspace& workspace,
     for (std::size_t lane = 0; lane < kLanes; ++lane)
       row[lane] = std::max(row[lane], arrived[place * kLanes + lane]);
   };
-  // Between the gatherings the loop has no branch.
+  // The loop has no branch between gatherings.
   std::size_t first = 0;
   for (const Gathering& gathering : gatherings_) {
     run(first, gathering.step);

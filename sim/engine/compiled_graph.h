@@ -10,51 +10,52 @@
 
 namespace plumbline {
 
-/// Which entry of a table of times each node takes its hold and its latency from.
+/// The table entries from which each node takes its hold and its latency.
 struct CostIndex {
-  std::vector<std::uint32_t> hold;     ///< By node.
-  std::vector<std::uint32_t> latency;  ///< By node.
-  std::vector<Duration> holds;         ///< The table as the graph has it.
+  std::vector<std::uint32_t> hold;     ///< One per node.
+  std::vector<std::uint32_t> latency;  ///< One per node.
+  std::vector<Duration> holds;         ///< The table with the graph's own times.
   std::vector<Duration> latencies;
 };
 
-/// An entry for each class of cost.
+/// An index with one entry per class of cost.
 CostIndex index_by_class(const OpGraph& graph);
 
-/// An entry for each node's hold, so that every op may take another time.
+/// An index with one entry per node's hold, so that every op may take another time.
 CostIndex index_by_node(const OpGraph& graph);
 
-/// The longest paths of one graph with many tables of costs, a lane each, side by side. The answer
-/// of each lane is that of longest_path(), to the tick. It keeps what an evaluation reads in flat
-/// arrays and an arrival only until the last node that waits for it, so that the whole of it stays
-/// in the first-level cache. It knows neither activities nor devices.
+/// The longest paths of one graph with many tables of costs, side by side, one lane per table. Each
+/// lane gives the same answer as longest_path(), to the tick. The data of an evaluation are in flat
+/// arrays. An arrival is kept only until the last node that waits for it, so that all data stay in
+/// the first-level cache. The class knows neither activities nor devices.
 class CompiledGraph {
  public:
-  /// So many tables are evaluated in one pass.
+  /// The number of tables that one pass evaluates.
   static constexpr std::size_t kLanes = 16;
 
-  /// Times in nanoseconds: entry i of the table has those of all lanes at [i * kLanes + lane].
+  /// Times in nanoseconds. Entry i of the table is at [i * kLanes + lane] for each lane.
   struct Tables {
     std::vector<std::int64_t> hold;
     std::vector<std::int64_t> latency;
   };
 
-  /// What an evaluation works in; one a thread.
+  /// The scratch memory of an evaluation; one per thread.
   struct Workspace {
     std::vector<std::int64_t> free_at;
     std::vector<std::int64_t> arrived;
   };
 
-  /// `watched` nodes are told besides the end of the run. Requires: not graph.rates_change().
+  /// The ends of `watched` nodes are reported besides the end of the run. Requires: not
+  /// graph.rates_change().
   CompiledGraph(const OpGraph& graph, const CostIndex& index,
                 const std::vector<std::uint32_t>& watched = {});
 
   /// The graph's own times in every lane.
   Tables tables() const;
 
-  /// Row 0 has the end of the run in each lane, row 1 + w the end of watched node w.
-  /// Requires: tables of this graph's size; no time below 0; a latency that the graph has as 0
-  /// stays 0.
+  /// Evaluates all lanes. Row 0 has the end of the run in each lane, row 1 + w the end of watched
+  /// node w. Requires: tables of this graph's size; no time below 0; a latency that is 0 in the
+  /// graph is 0 in the tables.
   void evaluate(const Tables& tables, Workspace& workspace, std::vector<std::int64_t>& rows) const;
 
  private:
@@ -63,10 +64,10 @@ class CompiledGraph {
     std::uint32_t latency = 0;
     std::uint32_t resource = 0;
     std::uint32_t second = 0;
-    std::uint32_t after = 0;    ///< The place of the arrival that it waits for.
-    std::uint32_t arrival = 0;  ///< The place of its own.
+    std::uint32_t after = 0;    ///< Place of the arrival that it waits for.
+    std::uint32_t arrival = 0;  ///< Place of its own arrival.
   };
-  /// More arrivals that a step waits for.
+  /// Further arrivals that a step waits for.
   struct Gathering {
     std::uint32_t step = 0;
     std::vector<std::uint32_t> places;
@@ -78,7 +79,7 @@ class CompiledGraph {
   std::vector<Step> steps_;
   std::vector<Gathering> gatherings_;
   std::vector<std::uint32_t> last_;     ///< The places of the arrivals that may end the run.
-  std::vector<std::uint32_t> watched_;  ///< The places of the watched ones.
+  std::vector<std::uint32_t> watched_;  ///< The places of the watched nodes' arrivals.
   std::size_t resources_ = 0;
   std::size_t places_ = 0;
   std::vector<Duration> holds_;

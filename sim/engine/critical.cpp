@@ -1,4 +1,4 @@
-// One walk back over who released whom; one pass from the last node to the first.
+// One walk back along the releases; one pass from the last node to the first.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/engine/critical.h"

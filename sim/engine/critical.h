@@ -1,4 +1,4 @@
-// What decides the end of a run, and how much later the rest could be.
+// The activities that decide the end of a run, and the slack of the others.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,15 +11,17 @@
 
 namespace plumbline {
 
-/// The activities that decide when `last` ends, first to last: from it back over `released_by`.
+/// The activities that decide the end of `last`, from first to last. They are found from `last`
+/// back over `released_by`.
 std::vector<std::uint32_t> path_to(const Trace& trace, std::uint32_t last);
 
-/// The activities that decide the end of the run: the path to the last one that ends. Empty for a
-/// run without any.
+/// The activities that decide the end of the run: the path to the activity that ends last. Empty
+/// for a run without activities.
 std::vector<std::uint32_t> critical_path(const Trace& trace);
 
-/// How much longer each activity could take, it alone, without the run ending later: 0 on every
-/// longest path. On shared cards the transfers are taken as long as they are.
+/// The slack of each activity: the time by which it alone could take longer without delaying the
+/// end of the run. 0 on every longest path. Transfers on shared cards count with their actual
+/// times.
 std::vector<Duration> slack(const OpGraph& graph, const Trace& trace);
 
 }  // namespace plumbline

@@ -45,7 +45,8 @@ bool FairShare::end(std::uint32_t activity, std::uint32_t version, SimTime now) 
 }
 
 void FairShare::set_rates(SimTime now) {
-  // Fill: again and again the capacity that leaves its open activities the least settles them.
+  // Fill: repeatedly, the capacity with the least rate per open activity fixes the rates of these
+  // activities.
   for (const std::uint32_t c : used_) users_of_[c] = 0;
   used_.clear();
   std::size_t open = active_.size();
@@ -64,8 +65,8 @@ void FairShare::set_rates(SimTime now) {
       const double share = left_of_[c] / users_of_[c];
       if (tightest < 0 || share < tightest) tightest = share;
     }
-    // All activities on a capacity that is as tight as the tightest are settled together; which
-    // capacities those are is decided before any of them gives.
+    // All activities on a capacity that is as tight as the tightest are fixed together. These
+    // capacities are determined before any rate is assigned.
     const double bound = tightest * (1 + 1e-12);
     for (const std::uint32_t c : used_)
       tight_[c] = users_of_[c] > 0 && left_of_[c] / users_of_[c] <= bound;

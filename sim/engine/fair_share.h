@@ -11,31 +11,30 @@
 
 namespace plumbline {
 
-/// Keeps, for activities under way, the work that is left and the rate at which it goes down.
-/// Whenever one starts or ends, all rates are set anew, max-min fairly: the capacity with the least
-/// for each of its activities gives them that much, and so on with what is left. It knows no clock
-/// and no queue: its user schedules an end for every change that it is told.
+/// Keeps the remaining work and the rate of each running activity. When an activity starts or ends,
+/// all rates are computed again, max-min fairly. The capacity with the least bandwidth per activity
+/// gives each of its activities that rate; then the rest is divided in the same way. The class
+/// knows no clock and no queue: its user schedules an end for every reported change.
 class FairShare {
  public:
-  /// Says when an activity will end, unless another change comes first; then `version` is out of
-  /// date.
+  /// The end of an activity, unless another change comes first; then `version` is out of date.
   struct Change {
     std::uint32_t activity = 0;
     std::uint32_t version = 0;
     SimTime end;
   };
 
-  /// `capacities` in bytes per second, of capacity 0, 1, ...
+  /// `capacities`: bytes per second of capacity 0, 1, ...
   explicit FairShare(const std::vector<BytesPerSecond>& capacities);
 
-  /// Activity `activity` (a small number, unique among those under way) starts to move `work`
-  /// through both capacities. `alone` is how long it takes at full rate: that much, to the tick, if
-  /// no rate ever changes. Returns what changed; valid until the next call.
+  /// Activity `activity` (a small number, unique among the running ones) starts to move `work`
+  /// through both capacities. `alone` is its time at full rate; if no rate ever changes, it takes
+  /// exactly that time, to the tick. Returns the changes; valid until the next call.
   const std::vector<Change>& start(std::uint32_t activity, Bytes work, Duration alone,
                                    std::uint32_t out, std::uint32_t in, SimTime now);
 
-  /// The end that was announced with `version` is due. Returns whether it is still true; then the
-  /// activity is over and changes() says what that did to the others.
+  /// The end that was announced with `version` is due. Returns whether it is still valid. If so,
+  /// the activity is over, and changes() has the changes of the others.
   bool end(std::uint32_t activity, std::uint32_t version, SimTime now);
   const std::vector<Change>& changes() const { return changes_; }
 
@@ -46,7 +45,7 @@ class FairShare {
     std::uint32_t out = 0;
     std::uint32_t in = 0;
     double left = 0;  ///< Bytes at `since`.
-    double rate = 0;  ///< Bytes per nanosecond from `since` on; 0 = not yet set.
+    double rate = 0;  ///< Bytes per nanosecond from `since` on; 0 = not set yet.
     double next_rate = 0;
     Duration alone{};
     SimTime since;
@@ -58,7 +57,7 @@ class FairShare {
   std::vector<double> capacities_;  ///< Bytes per nanosecond.
   std::vector<Activity> active_;    ///< Ascending by start.
   std::vector<Change> changes_;
-  std::vector<double> left_of_;  ///< Scratch: what a capacity still has to give.
+  std::vector<double> left_of_;  ///< Scratch: the rest of each capacity.
   std::vector<std::uint32_t> users_of_;
   std::vector<std::uint32_t> used_;  ///< The capacities that have users.
   std::vector<bool> tight_;

@@ -56,7 +56,7 @@ class GapReader {
       add(updated, spans_[*at].begin, IdleCause::overhead);
       updated = spans_[*at].end;
     }
-    // Others update; then comes what is left of the all-gathers.
+    // First other devices update; then comes the rest of the all-gathers.
     const SimTime all_updated = spans_[mini_batch.updated].begin;
     const SimTime gathered = spans_[mini_batch.gate].begin;
     add(updated, all_updated, IdleCause::update);
@@ -84,8 +84,8 @@ class GapReader {
     return cursor;
   }
 
-  /// When an op has what it needs but the weights that others have updated, if it had to wait for
-  /// those at last; else when it begins.
+  /// The time at which an op has all inputs except the weights updated by other devices, if it
+  /// waited for these last. Else the time at which it begins.
   SimTime input_there(std::uint32_t node) const {
     const std::uint32_t by = spans_[node].released_by;
     const std::uint32_t input = graph_.nodes[node].input;
@@ -95,8 +95,8 @@ class GapReader {
     return input == by || input == graph_.size() ? SimTime{} : spans_[input].end;
   }
 
-  /// Up to the end of the producer the device waited for it, from then on for the data or the
-  /// partner.
+  /// Splits a gap. Up to the end of the producer the device waited for the producer, after that for
+  /// the data or the partner.
   void split(std::uint32_t node, SimTime begin, SimTime end) {
     std::uint32_t producer = graph_.nodes[node].input;
     const bool is_blocking_transfer = is_transfer(graph_.activities[node].kind);
@@ -105,7 +105,7 @@ class GapReader {
       if (is_transfer(graph_.activities[producer].kind)) {
         producer = graph_.nodes[producer].input;
       } else if (graph_.activities[producer].kind == ActivityKind::collective_end) {
-        // Hops stand before the moment at which they end, and begin at the one before.
+        // Hops come before the event at which they end, and begin at the previous event.
         while (graph_.activities[producer].kind != ActivityKind::collective_begin)
           producer = graph_.nodes[producer - 1].input;
         on_its_way = IdleCause::all_reduce;
@@ -116,7 +116,7 @@ class GapReader {
     const SimTime ready = std::clamp(released(graph_, trace_, node), turn, end);
     add(begin, turn, IdleCause::dependency);
     add(turn, ready, on_its_way);
-    add(ready, end, IdleCause::overhead);  // of a measured run: between two ops
+    add(ready, end, IdleCause::overhead);  // in a measured run: between two ops
   }
 
   const OpGraph& graph_;

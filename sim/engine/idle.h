@@ -1,4 +1,4 @@
-// Every gap of a device and what it waited for in it.
+// Every idle gap of a device, and its cause.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -23,7 +23,7 @@ enum class IdleCause : std::uint8_t {
   overhead,    ///< Time per iteration that belongs to no device; in a measured run, between ops.
 };
 
-/// All of them, in the order of reports.
+/// All causes, in the order of reports.
 inline constexpr IdleCause kIdleCauses[] = {
     IdleCause::fill,       IdleCause::drain,      IdleCause::dependency, IdleCause::transfer,
     IdleCause::all_reduce, IdleCause::rendezvous, IdleCause::update,     IdleCause::overhead};
@@ -36,17 +36,18 @@ struct IdleGap {
   SimTime begin;
   SimTime end;
   IdleCause cause = IdleCause::fill;
-  bool is_end = false;  ///< It leads to the end of a mini-batch, not to the device's next work.
+  bool is_end =
+      false;  ///< The gap leads to the end of a mini-batch, not to the device's next work.
 };
 
 /// The nodes that hold each slot's stream, in order.
 std::vector<std::vector<std::uint32_t>> nodes_by_slot(const OpGraph& graph);
 
-/// How long a node holds its stream or channel.
+/// The time for which a node holds its stream or channel.
 Duration held(const OpGraph& graph, const Trace& trace, std::uint32_t node);
 
-/// The gaps of one slot from 0 to `makespan`, ascending; with the slot's busy time they cover it
-/// exactly. `nodes` are those that hold its stream, as nodes_by_slot gives them.
+/// The gaps of one slot from 0 to `makespan`, ascending. Together with the slot's busy time they
+/// cover the makespan exactly. `nodes` are the nodes of its stream from nodes_by_slot.
 std::vector<IdleGap> idle_gaps(const OpGraph& graph, const Trace& trace,
                                const std::vector<std::uint32_t>& nodes, SimTime makespan);
 

@@ -10,14 +10,14 @@
 namespace plumbline {
 namespace {
 
-/// Calls `visit(node, begin, end)` for every node in order. Times are plain nanoseconds here: the
-/// loop is the inner one of sweeps.
+/// Calls `visit(node, begin, end)` for every node in order. Times are plain nanoseconds here, as
+/// this is the inner loop of sweeps.
 template <class Visit>
 void evaluate(const OpGraph& graph, Visit&& visit) {
   PLUMBLINE_CHECK(!graph.rates_change(), graph.channels.size(), graph.slowdowns.size());
   const std::uint32_t size = graph.size();
   std::vector<std::int64_t> arrived(std::size_t{size} + 1,
-                                    0);  // the last stands for "nothing to wait for"
+                                    0);  // the last one means "nothing to wait for"
   std::vector<std::int64_t> free_at(graph.resources(), 0);
   const Node* const nodes = graph.nodes.data();
   const Cost* const costs = graph.costs.data();
@@ -34,7 +34,7 @@ void evaluate(const OpGraph& graph, Visit&& visit) {
       visit(i, begin, arrived[i]);
     }
   };
-  // Between joins the loop has no branch.
+  // The loop has no branch between joins.
   std::uint32_t first = 0;
   for (const Join& join : graph.joins) {
     pass(first, join.node);

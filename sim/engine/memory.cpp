@@ -14,8 +14,8 @@ namespace {
 /// A change before the running sums are known.
 struct Change {
   SimTime at;
-  /// At one instant releases come first; but what is reserved and released at that same instant, by
-  /// ops that take no time, goes in the order of the graph.
+  /// At the same instant releases come first. But memory that is reserved and released at the same
+  /// instant, by ops that take no time, follows the order of the graph.
   bool released_first = false;
   std::uint32_t node = 0;
   Bytes activations;
@@ -34,7 +34,7 @@ class Collector {
     for (const auto& [first, second] : graph.pairs) begins_[second] = first;
   }
 
-  /// Tells `add(slot, change)` of everything that node does.
+  /// Calls `add(slot, change)` for every change by the node.
   template <class Add>
   void collect(std::uint32_t node, Add&& add) const {
     const Activity& activity = graph_.activities[node];
@@ -86,7 +86,8 @@ class Collector {
             memory.first_of_position ? -1 : 0};
   }
 
-  /// Of an op that is cut, that of its first part; of one of a pair, that of both.
+  /// The begin of an op. For an op that is cut it is the begin of its first part; for an op of a
+  /// pair it is the begin of both.
   SimTime begin_of(std::uint32_t node) const { return spans_[begins_[node]].begin; }
 
   const OpGraph& graph_;
@@ -96,7 +97,7 @@ class Collector {
   std::vector<std::uint32_t> ends_;
 };
 
-/// In the order of time, releases first, and running sums.
+/// Sorts the changes by time, releases first, and computes running sums.
 std::vector<MemoryStep> running_sums(const OpGraph& graph, std::vector<Change>& changes,
                                      TieOrder ties) {
   const bool releases_first = ties == TieOrder::releases_first;
@@ -124,7 +125,7 @@ std::vector<MemoryStep> running_sums(const OpGraph& graph, std::vector<Change>& 
   return steps;
 }
 
-/// The op that a node is, or that it feeds.
+/// The op of a node: itself, or the op that consumes its transfer.
 std::string op_name(const OpGraph& graph, const std::vector<bool>& splits, std::uint32_t node) {
   Activity activity = graph.activities[node];
   if (activity.kind == ActivityKind::activation_transfer) activity.kind = ActivityKind::forward;
@@ -134,7 +135,7 @@ std::string op_name(const OpGraph& graph, const std::vector<bool>& splits, std::
   return to_text(activity);
 }
 
-/// Of bytes that so many devices share, the most that one holds.
+/// The most that one device holds of bytes that `members` devices share.
 Bytes share_of(Bytes all, std::size_t members) {
   const auto shares = static_cast<std::int64_t>(members);
   return {(all.count + shares - 1) / shares};
@@ -163,11 +164,11 @@ Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::size_t membe
 MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
                             const std::vector<std::uint32_t>& stages) {
   MemoryParts held;
-  TwoLargest weights, gradients;  // of the buckets that may be whole
+  TwoLargest weights, gradients;  // buckets that may be whole
   for (const std::uint32_t s : stages) {
     const StageCost& stage = costs.stages[s];
     const std::uint32_t members = graph.members(s);
-    // What a group shares besides is not among what its copies exchange.
+    // Only the part that copies exchange is shared out. The rest belongs to others of the group.
     const bool shares_weights = !stage.buckets.empty() && rules.sharded == Sharded::weights;
     const bool shares_gradients = !stage.buckets.empty() && rules.sharded >= Sharded::gradients;
     held.weights += shares_weights ? share_of(stage.gathered, members) : stage.parameters;
@@ -221,7 +222,7 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
       device.weight_versions = std::max(device.weight_versions, versions);
     }
   }
-  std::vector<bool> splits(costs.stages.size(), false);  // into I and W
+  std::vector<bool> splits(costs.stages.size(), false);  // whether backward is split into I and W
   for (const Activity& activity : graph.activities) {
     if (activity.kind == ActivityKind::backward_input) splits[activity.stage.value] = true;
   }
@@ -249,12 +250,12 @@ double max_memory(const StageCosts& costs, const MemoryRules& rules, std::uint32
   double sum = 0;
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
     const auto parameters = static_cast<double>(costs.stages[s].parameters.count);
-    // Of what is shared two buckets are whole beside the shares: twice as much as all, at most.
+    // Shares plus two whole buckets are at most twice the whole size.
     sum += parameters * (2 + rules.optimizer_state + rules.weight_versions[s]);
     sum += 2 * static_cast<double>(costs.stages[s].gradients.count);
     sum += static_cast<double>(costs.stages[s].activation.count + 3 * costs.cut_bytes(s).count) *
            micro_batches;
-    if (by_layer(rules.recompute))  // outputs may be more than activations
+    if (by_layer(rules.recompute))  // outputs may be larger than activations
       sum += static_cast<double>(costs.stages[s].within.kept.count) * micro_batches;
   }
   return sum;

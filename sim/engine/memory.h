@@ -1,4 +1,4 @@
-// The memory of each device over a run, with what makes its peak.
+// The memory of each device over a run, with the parts of its peak.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -17,34 +17,35 @@
 
 namespace plumbline {
 
-/// What decides how many bytes are held.
+/// The rules that decide how many bytes a device holds.
 struct MemoryRules {
-  double optimizer_state = 0;          ///< Bytes for each byte of parameters.
-  Sharded sharded = Sharded::nothing;  ///< Between replicas, copies, groups.
+  double optimizer_state = 0;          ///< Bytes per byte of parameters.
+  Sharded sharded = Sharded::nothing;  ///< The state shared between replicas, copies and groups.
   Recompute recompute = Recompute::none;
   std::vector<std::uint32_t>
-      weight_versions;  ///< Of each stage; the first is the weights themselves.
+      weight_versions;  ///< Versions per stage; the first is the weights themselves.
 };
 
-/// The optimizer state on each of the `members` that hold a stage and step these parameters.
+/// The optimizer state on each of the `members` devices that hold a stage and update `stepped`
+/// bytes of parameters.
 Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::size_t members);
 
-/// Bytes by what they hold.
+/// Bytes by their use.
 struct MemoryParts {
   Bytes weights, gradients, optimizer, activations, stash, buffers;
 
   Bytes sum() const { return weights + gradients + optimizer + activations + stash + buffers; }
 };
 
-/// Weights, gradients and optimizer state of a device that holds these stages, from begin to end:
-/// of gradients and weights that are shared its shares, and the two largest buckets whole.
+/// Weights, gradients and optimizer state that a device with these stages holds during the whole
+/// run. Of shared gradients and weights it holds its shares, plus the two largest buckets whole.
 MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
                             const std::vector<std::uint32_t>& stages);
 
-/// A change of one device's memory at one instant, in the order in which changes count.
+/// A change of one device's memory at one instant. Changes at the same instant are in order.
 struct MemoryStep {
   SimTime at;
-  Bytes activations;  ///< Held from here on.
+  Bytes activations;  ///< Activations held from here on.
   Bytes buffers;
   std::int32_t in_flight = 0;
   std::uint32_t node = 0;  ///< The activity that begins or ends here.
@@ -58,27 +59,28 @@ struct DeviceMemory {
   std::uint32_t weight_versions = 1;
 };
 
-/// What counts first of that which happens at one instant.
+/// The order of events at the same instant.
 enum class TieOrder : std::uint8_t { releases_first, reservations_first };
 
-/// The steps of each slot: activations are held from the start of F to the end of B (W where
-/// split), a received input and a received gradient from the start of the transfer to the end of B
-/// (W); what recomputation leaves of that see StageMemory. At one instant releases come before
-/// reservations, unless asked for the other way round: what a real run, in which no two things
-/// happen at one instant, may hold at most.
+/// The memory steps of each slot. Activations are held from the start of F to the end of B (W if
+/// split). A received input and a received gradient are held from the start of the transfer to the
+/// end of B (W). For recomputation see StageMemory. At the same instant releases come before
+/// reservations, unless `ties` asks for the opposite. The opposite gives the most that a real run
+/// may hold, since its events never coincide exactly.
 std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Trace& trace,
                                                   const StageCosts& costs,
                                                   const std::vector<Position>& positions,
                                                   const MemoryRules& rules,
                                                   TieOrder ties = TieOrder::releases_first);
 
-/// The peaks of all slots, with what is there all the time. Among equal peaks the one with more
-/// micro-batches in flight, then the first.
+/// The peaks of all slots, including the bytes held throughout. Among equal peaks, the one with
+/// more micro-batches in flight counts, then the first.
 std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts& costs,
                                          const MemoryRules& rules,
                                          const std::vector<std::vector<MemoryStep>>& steps);
 
-/// An upper bound of what any device holds, to refuse sums beyond 64 bits before they happen.
+/// An upper bound of the bytes on any device. It serves to refuse sums beyond 64 bits before they
+/// are computed.
 double max_memory(const StageCosts& costs, const MemoryRules& rules, std::uint32_t micro_batches);
 
 }  // namespace plumbline

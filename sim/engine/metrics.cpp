@@ -1,4 +1,4 @@
-// Metrics are read device by device along its spans.
+// Metrics are computed device by device, along each device's spans.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/engine/metrics.h"
@@ -67,7 +67,7 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
   steady.length = end - begin;
   steady.drain = makespan - end;
   steady.period_s = seconds(steady.length) / (steady.last - steady.first);
-  // The later half against the whole.
+  // Compare the later half with the whole.
   const std::uint32_t middle =
       steady.first + (steady.last - steady.first) / 2 / multiple * multiple;
   const double late_s = seconds(end - completed[middle]) / (steady.last - middle);
@@ -76,7 +76,7 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     const std::uint32_t m = graph.activities[i].micro_batch.value;
     if (m < steady.first || m >= steady.first + multiple) continue;
-    const Duration hold = is_compute(graph.activities[i].kind)  // at the pace that it had
+    const Duration hold = is_compute(graph.activities[i].kind)  // at its actual pace
                               ? trace.spans[i].end - trace.spans[i].begin
                               : graph.cost(i).hold;
     held[graph.nodes[i].resource] += hold;
@@ -163,7 +163,7 @@ SteadyWindow steady_window(const std::vector<std::uint32_t>& replicas, const Upd
 Metrics measure(const OpGraph& graph, const Trace& trace, const SteadyWindow& window) {
   Metrics metrics;
   SimTime end;
-  bool exchanges = false;  // whether a hop of this collective carries anything; they stand together
+  bool exchanges = false;  // whether this collective carries bytes; its hops are consecutive
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     end = std::max(end, trace.spans[i].end);
     const ActivityKind kind = graph.activities[i].kind;

@@ -1,4 +1,4 @@
-// Work that is left, and its pace.
+// The remaining work, and its pace.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/engine/neighbours.h"

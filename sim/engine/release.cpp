@@ -11,7 +11,7 @@ void attribute_releases(const OpGraph& graph, Trace& trace) {
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
     std::uint32_t best = last[node.resource];
-    // A transfer gives its channel back when its latency begins.
+    // A transfer releases its channel when its latency begins.
     SimTime latest = best == kNobody ? SimTime{} : trace.spans[best].end - graph.cost(best).latency;
     if (node.peer_resource != node.resource && last[node.peer_resource] != kNobody &&
         (best == kNobody || trace.spans[last[node.peer_resource]].end > latest)) {

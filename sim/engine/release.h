@@ -1,4 +1,4 @@
-// Who let each activity start: read off the times, for any trace of a graph.
+// The activity that let each activity start: found from the times, for any trace of a graph.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,13 +8,14 @@
 
 namespace plumbline {
 
-/// Sets `released_by` of every span: of all that the activity had to wait for (its predecessor on
-/// each resource it holds, its input, the members of a join) the one that ended last; among equals
-/// the predecessor on its resource, then the one on its second resource, then the input.
+/// Sets `released_by` of every span: the activity that ended last among all that the span had to
+/// wait for. These are its predecessor on each resource it holds, its input, and the members of a
+/// join. Among equals, the predecessor on its resource comes first, then the one on its second
+/// resource, then the input.
 void attribute_releases(const OpGraph& graph, Trace& trace);
 
-/// When the last of all that a node waited for was met: a simulated node begins then, a real one a
-/// little later. Requires: attributed releases.
+/// The time at which the last requirement of a node was met. A simulated node begins then, a real
+/// one a little later. Requires: attributed releases.
 SimTime released(const OpGraph& graph, const Trace& trace, std::uint32_t node);
 
 }  // namespace plumbline

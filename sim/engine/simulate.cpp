@@ -14,18 +14,18 @@
 namespace plumbline {
 namespace {
 
-/// What is due: something about one node. One 64-bit value, so that the queue moves it in one
-/// piece.
+/// A due event of one node. It is one 64-bit value, so that the queue moves it in one piece.
 class Due {
  public:
   enum What : std::uint8_t {
-    released,    ///< It gives its resource back.
-    arrived,     ///< Its result is there, the latency after that.
+    released,    ///< It releases its resource.
+    arrived,     ///< Its result has arrived, one latency after the release.
     flows,       ///< Its bytes begin to flow on a shared card.
-    is_through,  ///< They are, or its work is done, if the rates have not changed since.
+    is_through,  ///< Its flow has ended, or its work is done, if the rates have not changed since.
   };
 
-  /// `version` is that of the end of what changes its rate. Requires: node < OpGraph::kMaxNodes.
+  /// `version` is the version of the predicted end, for nodes whose rate changes. Requires: node <
+  /// OpGraph::kMaxNodes.
   Due(std::uint32_t node, What what, std::uint32_t version = 0)
       : bits_(node | std::uint64_t{what} << 30U | std::uint64_t{version} << 32U) {}
 
@@ -37,10 +37,10 @@ class Due {
   std::uint64_t bits_;
 };
 
-/// For each resource the nodes that hold it, in order, in one array.
+/// The nodes that hold each resource, in order, in one array.
 struct Queues {
   std::vector<std::uint32_t> nodes;
-  std::vector<std::uint32_t> next;  ///< Of each resource: the first that has not held it yet.
+  std::vector<std::uint32_t> next;  ///< Per resource, the first node that has not held it yet.
   std::vector<std::uint32_t> end;
 
   explicit Queues(const OpGraph& graph) : next(graph.resources() + 1, 0) {

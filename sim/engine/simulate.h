@@ -8,14 +8,14 @@
 
 namespace plumbline {
 
-/// Runs the graph by events: streams execute in order, channels carry one transfer at a time, and
-/// channels that share a card share its bandwidth max-min fairly, and ops take the pace that their
-/// neighbours leave them, with rates that change under way.
+/// Runs the graph by events. Streams execute in order; channels carry one transfer at a time.
+/// Channels that share a card share its bandwidth max-min fairly. Ops run at the pace that their
+/// neighbours leave them. Rates may change during a transfer or an op.
 Trace simulate(const OpGraph& graph);
 
 /// The same answer in one pass over the arrays, without a queue: each node starts when its resource
-/// is free and its input has arrived. Exact to the tick where no rates change.
-/// Requires: not graph.rates_change().
+/// is free and its input has arrived. Exact to the tick if no rates change. Requires: not
+/// graph.rates_change().
 Trace longest_path(const OpGraph& graph);
 
 /// Only the end of the run, by the same pass: the inner loop of sweeps.

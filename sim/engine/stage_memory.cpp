@@ -12,7 +12,7 @@ void keep_all(const StageCost& cost, StageMemory& stage) {
   stage.kept = stage.done = stage.done_by_weight = cost.activation;
 }
 
-/// `all`: the activations of the stages of its position.
+/// `all` is the activations of the stages of its position.
 void keep_nothing(const StageCost& cost, Bytes all, StageMemory& stage) {
   if (stage.last_of_position) stage.again = stage.recomputed_by_input = all;
   stage.done = stage.done_by_weight = cost.activation;
@@ -51,8 +51,9 @@ void keep(const StageCosts& costs, const Position& position, std::uint32_t last_
   }
 }
 
-/// What neighbouring positions of one device make where they keep nothing: each is sent what it
-/// runs again from, or, where nothing is sent, the one in front keeps it until it is used.
+/// Keeps the inputs of neighbouring positions on one device that keep no activations. A position
+/// recomputes from an input that was sent to it. If nothing is sent, the previous position keeps
+/// its output until it is used.
 void keep_inputs(const StageCosts& costs, Positions from, Positions to,
                  std::vector<StageMemory>& stages) {
   for (; from != to; ++from) {

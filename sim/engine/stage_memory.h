@@ -1,4 +1,4 @@
-// What each stage reserves and releases of a device's memory for one micro-batch.
+// The memory of a device that each stage reserves and releases for one micro-batch.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,33 +11,33 @@
 
 namespace plumbline {
 
-/// Activations, and buffers for what is received and sent. Where a backward is split, I and W take
-/// the place of B.
+/// Activations, and buffers for received and sent tensors. If a backward is split, I and W take the
+/// place of B.
 struct StageMemory {
   bool first_of_position = false;
   bool last_of_position = false;
   Bytes kept;                 ///< Activations, from the start of F on.
   Bytes sent;                 ///< A buffer, from the start of F until its transfer has ended.
-  Bytes again;                ///< Activations that are made again, from the start of B on.
+  Bytes again;                ///< Recomputed activations, from the start of B on.
   Bytes recomputed_by_input;  ///< The same from the start of I on.
   Bytes done;                 ///< Activations that the end of B releases.
   Bytes done_by_weight;       ///< The same for the end of W.
-  Bytes received_input;       ///< 0 unless the stage gets its input from another device.
+  Bytes received_input;       ///< 0 unless the input comes from another device.
   Bytes received_gradient;
 
   Bytes received() const { return received_input + received_gradient; }
 };
 
-/// Of all stages. A position is what one device runs of neighbouring stages.
+/// The memory of all stages. A position is the neighbouring stages that one device runs as one.
 ///  - none: all activations are kept.
-///  - full: nothing is but what a position makes for the next one on the same device; the first
-///    backward of a position makes the activations of all its stages again. Its outputs are sent
-///    from a buffer, since nobody keeps them.
-///  - layers: what a layer consumes of others on its device is kept; outputs that only
-///    others consume are sent from a buffer. B makes again the most that a layer needs, I all.
-///    Layers that are not run again keep all, their output too.
-///  - selective: the same, but what is kept is what each layer's `selective` leaves, its output
-///    too.
+///  - full: only the output of a position for the next position on the same device is kept. The
+///    first backward of a position recomputes the activations of all its stages. Other outputs are
+///    sent from a buffer, since nobody keeps them.
+///  - layers: the inputs that a layer gets from others on its device are kept. Outputs that only
+///    other devices consume are sent from a buffer. B recomputes the largest need of a layer, I
+///    that of all layers. Layers that are not recomputed keep all, including their output.
+///  - selective: the same, but each layer keeps the activations that its `selective` does not
+///    recompute, and its output.
 std::vector<StageMemory> stage_memory(const StageCosts& costs,
                                       const std::vector<Position>& positions, Recompute recompute);
 

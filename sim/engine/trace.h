@@ -1,4 +1,4 @@
-// What happened when: the one type that the simulator and a real run both give.
+// The times of all activities: the one type that both the simulator and a real run produce.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -10,12 +10,12 @@
 
 namespace plumbline {
 
-/// When one activity ran, and whose end let it start.
+/// The time of one activity, and the activity that released it.
 struct Span {
   SimTime begin;
-  SimTime end;  ///< Of a transfer: when the data has arrived.
-  /// The activity whose end let this one start: that of the requirement that was met last; among
-  /// equals the predecessor on its own resource. kNobody = it started with the run.
+  SimTime end;  ///< For a transfer, the time at which its data has arrived.
+  /// The activity whose end let this one start: the requirement that was met last. Among equals,
+  /// the predecessor on its own resource. kNobody = it started with the run.
   std::uint32_t released_by = 0;
 
   friend bool operator==(const Span&, const Span&) = default;
@@ -23,7 +23,7 @@ struct Span {
 
 inline constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
-/// The spans of a run, parallel to the nodes of its OpGraph. It does not know the scenario.
+/// The spans of a run, parallel to the nodes of its OpGraph. A trace does not know the scenario.
 struct Trace {
   std::vector<Span> spans;
 

@@ -1,4 +1,4 @@
-// Gaps that lead to one activity are one wait; its culprit stands where the release came from.
+// Gaps that lead to one activity are one wait. Its culprit is where the release came from.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/engine/waits.h"
@@ -27,8 +27,8 @@ class WaitReader {
     for (const IdleGap& gap : idle_gaps(graph_, trace_, nodes, makespan_)) {
       while (next != nodes.end() && spans_[*next].begin < gap.end) ++next;
       const std::uint32_t waiting = next == nodes.end() ? kNobody : *next;
-      // Waiting for the mini-batch to end is another thing than waiting for the next one's first
-      // op.
+      // A wait for the end of the mini-batch is not the same as a wait for the first op of the next
+      // one.
       const bool goes_on = !waits_.empty() && waits_.back().slot == slot &&
                            waits_.back().end == gap.begin &&
                            waits_.back().parts.back().is_end == gap.is_end;
@@ -59,13 +59,13 @@ class WaitReader {
     wait.culprit = is_transfer(graph_.activities[wait.next].kind) ? by : op_behind(by);
   }
 
-  /// Whether it is the moment at which weights have been gathered; hops stand before it.
+  /// Whether it is the event at which weights have been gathered; its hops come before it.
   bool ends_gather(std::uint32_t node) const {
     return graph_.activities[node].kind == ActivityKind::collective_end &&
            graph_.activities[node - 1].kind == ActivityKind::all_gather;
   }
 
-  /// The moment or overhead at which the wait ends.
+  /// The event or overhead at which the wait ends.
   std::uint32_t ended_by(SimTime end) const {
     for (const MiniBatch& mini_batch : graph_.mini_batches) {
       for (const std::uint32_t node : {mini_batch.flush, mini_batch.reduced, mini_batch.gate}) {
@@ -79,7 +79,8 @@ class WaitReader {
     return last;
   }
 
-  /// The op without which `node` would not have ended: behind transfers, rings and moments.
+  /// The op without which `node` would not have ended. The search goes back over transfers, rings
+  /// and events.
   std::uint32_t op_behind(std::uint32_t node) const {
     while (node != kNobody && !is_compute(graph_.activities[node].kind)) {
       const std::uint32_t after = graph_.nodes[node].input;

@@ -1,4 +1,4 @@
-// Why a device was idle: what it waited for, who was to blame, over which link.
+// The waits of a device: their causes, the activities to blame, and the links.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,18 +11,18 @@
 
 namespace plumbline {
 
-/// A time in which a device did nothing, up to its next activity or to the end of a mini-batch.
+/// A time in which a device did nothing, up to its next activity or the end of a mini-batch.
 struct Wait {
   std::uint32_t slot = 0;
   SimTime begin;
   SimTime end;
-  std::vector<IdleGap> parts;    ///< By cause, in the order of time; they cover it.
-  std::uint32_t next = kNobody;  ///< What began at its end; kNobody = nothing did.
-  /// Who was last to let `next` begin: the op that made its input, the last of an all-reduce's
-  /// members, the other end of a blocking transfer. Where nothing began: who ended the mini-batch.
-  /// kNobody = `next` waited for weights that are gathered.
+  std::vector<IdleGap> parts;    ///< The parts by cause, in the order of time; they cover the wait.
+  std::uint32_t next = kNobody;  ///< The activity that began at its end; kNobody = none.
+  /// The last activity that `next` waited for: the op that made its input, the last of an
+  /// all-reduce's members, or the other end of a blocking transfer. If nothing began, the activity
+  /// that ended the mini-batch. kNobody = `next` waited for weights that are gathered.
   std::uint32_t culprit = kNobody;
-  std::uint32_t transfer = kNobody;  ///< What brought the input, where something did.
+  std::uint32_t transfer = kNobody;  ///< The transfer that brought the input, if any.
 
   Duration length() const { return end - begin; }
 };

@@ -1,4 +1,5 @@
-// The rings of a run: all-reduces and their halves, flat and level by level, and what groups send.
+// The rings of a run: all-reduces and their halves, flat and level by level, and the traffic of
+// groups.
 //
 // SPDX-License-Identifier: MIT
 #include <algorithm>
@@ -49,7 +50,7 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
 
 namespace {
 
-/// What each of r members sends along a ring, in how many steps.
+/// The bytes that each of r members sends along a ring, and the number of steps.
 struct RingShare {
   Bytes sent;
   std::int64_t steps = 0;
@@ -65,12 +66,12 @@ bool is_slower(const Link& a, const Link& b) {
   return a.bandwidth->count < b.bandwidth->count;
 }
 
-/// The worst of both.
+/// The worse latency and the worse bandwidth of both.
 Link worse(const Link& a, const Link& b) {
   return {std::max(a.latency, b.latency), is_slower(b, a) ? b.bandwidth : a.bandwidth};
 }
 
-/// The way around the copies of a device, in their order.
+/// The ring around the copies of a device, in their order.
 std::vector<Path> ring_of_copies(DeviceId device, const Cluster& cluster, std::uint32_t copies) {
   std::vector<DeviceId> members;
   members.reserve(copies);
@@ -133,7 +134,7 @@ void Wiring::add_group_hops(Collective& collective, const std::vector<std::uint3
       resource = innermost.hops[i].first;
     } else {
       resource = graph_.slots() + own_channel(members[i], /*of_group=*/true, {});
-      // Other copies, which are not written, have both on the links of a server.
+      // The copies that are not written have both rings on the links of a server.
       const Route* const ring = is_alone ? nullptr : &innermost.hops[i];
       if (ring && graph_.copies_represented > 1) time += beside_in_server(members[i], *ring);
     }
@@ -193,12 +194,12 @@ Wiring::Collective Wiring::one_hop(ActivityKind kind, std::uint32_t slot, Bytes 
 }
 
 Wiring::Collective Wiring::hierarchical(ActivityKind kind, Bytes bytes) {
-  std::vector<std::size_t> levels;  // those with several members
+  std::vector<std::size_t> levels;  // levels with several members
   for (std::size_t level = 0; level < cluster_.levels.size(); ++level) {
     if (cluster_.levels[level].size > 1) levels.push_back(level);
   }
   Collective collective{kind, {}, 0};
-  std::vector<Collective::Phase> scatters;  // outwards; gathers go the same way back
+  std::vector<Collective::Phase> scatters;  // outwards; gathers go back the same way
   Bytes shard = bytes;
   for (const std::size_t level : levels) {
     const std::int64_t r = cluster_.levels[level].size;

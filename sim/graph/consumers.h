@@ -1,4 +1,4 @@
-// Who waits for whom in an op graph, seen from those who are waited for.
+// The consumers of each node of an op graph: the nodes that wait for it.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,15 +11,15 @@
 
 namespace plumbline {
 
-/// For each node those that wait for its result, in one array: first those whose `input` it is,
-/// then those that join it, each ascending.
+/// For each node, the nodes that wait for its result, in one array. First come those whose `input`
+/// it is, then those that join it. Each group is ascending.
 struct Consumers {
-  std::vector<std::uint32_t> first;  ///< Of each node, in `nodes`; its end is that of the next one.
+  std::vector<std::uint32_t> first;  ///< Each node's begin in `nodes`; the next's is its end.
   std::vector<std::uint32_t> nodes;
 
   explicit Consumers(const OpGraph& graph) : Consumers(graph, [](std::uint32_t) { return true; }) {}
 
-  /// Only those consumers that `counts` says yes to.
+  /// Only the consumers for which `counts` is true.
   template <class Counts>
   Consumers(const OpGraph& graph, Counts&& counts) : first(graph.size() + 2, 0) {
     const auto each_edge = [&](auto&& visit) {

@@ -1,4 +1,4 @@
-// Appends nodes to an op graph: ops, what they send, all-reduces.
+// Appends nodes to an op graph: ops, their transfers, all-reduces.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -19,8 +19,8 @@ class GraphWriter {
  public:
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-  /// All of them must outlive the writer. With `sends_at_once` what an op makes is sent when it is
-  /// made, else where add_transfer_to says so.
+  /// All arguments must outlive the writer. With `sends_at_once`, an op's result is sent as soon as
+  /// the op ends; else add_transfer_to decides its place.
   GraphWriter(const PipelineShape& shape, const StageCosts& costs,
               const std::vector<DeviceId>& devices, const Cluster& cluster, const RunRules& options,
               bool sends_at_once);
@@ -29,23 +29,25 @@ class GraphWriter {
   const Wiring& wiring() const { return wiring_; }
 
   void reserve(std::size_t nodes);
-  /// Forgets what the mini-batch before has produced.
+  /// Forgets the results of the previous mini-batch.
   void begin_mini_batch(std::uint32_t first_micro_batch);
 
-  /// Whether what `op` needs from another device has been written.
+  /// Whether the producer of the input that `op` gets from another device has been written.
   bool has_input(const Op& op, std::uint32_t copy) const;
-  /// The node that brings it; kNone where the input is at hand. Requires: has_input.
+  /// The node that brings this input; kNone if the input is already on the device. Requires:
+  /// has_input.
   std::uint32_t input_of(const Op& op, std::uint32_t copy) const;
 
-  /// The transfer that brings the input of `op`, if there is one, where it has a place in the
-  /// order. Requires: has_input; not `sends_at_once`. Returns its node, kNone where there is none.
+  /// Adds the transfer that brings the input of `op`, if there is one, at this place in the order.
+  /// Requires: has_input; not `sends_at_once`. Returns its node; kNone = no transfer.
   std::uint32_t add_transfer_to(const Op& op, std::uint32_t copy);
 
-  /// The op and, where it is sent at once, what it makes. Returns the op's node.
+  /// Adds the op and, if results are sent at once, the transfer of its result. Returns the op's
+  /// node.
   std::uint32_t add_op(const Op& op, std::uint32_t copy, std::uint32_t after);
 
-  /// The same for the first or the second of a pair. What both send begins when the second has
-  /// ended: end_pair().
+  /// The same for the first or the second op of a pair. The transfers of both begin when the second
+  /// has ended: see end_pair().
   std::uint32_t add_paired(const Op& first, const Op& second, bool is_second, std::uint32_t copy,
                            std::uint32_t after);
   void end_pair(const Op& first, const Op& second, std::uint32_t copy, std::uint32_t first_node,
@@ -55,31 +57,32 @@ class GraphWriter {
   std::uint32_t add_part(const Op& op, std::uint32_t copy, std::size_t part, std::size_t parts,
                          std::uint32_t after);
 
-  /// Makes a node of an op that was added last wait for more; kNone among them says nothing.
+  /// Adds producers to wait for to a node of the op that was added last; kNone among them is
+  /// ignored.
   void add_waits(std::uint32_t node, std::initializer_list<std::uint32_t> producers);
 
   std::uint32_t add_update(StageId stage, std::uint32_t micro_batch, std::uint32_t slot,
                            std::uint32_t after);
 
-  /// A moment that comes when all of `ready` have come. Returns its node.
+  /// Adds a moment that comes when all of `ready` have come. Returns its node.
   std::uint32_t add_moment(ActivityKind kind, StageId stage, std::uint32_t micro_batch,
                            std::uint32_t resource, std::vector<std::uint32_t> ready);
 
-  /// It begins once all of `ready` have ended. Returns the moment of its end.
+  /// Adds a collective that begins once all of `ready` have ended. Returns the moment of its end.
   std::uint32_t add_collective(const Wiring::Collective& collective, StageId stage,
                                std::uint32_t micro_batch, std::vector<std::uint32_t> ready);
 
   void add_mini_batch(const MiniBatch& mini_batch) { graph_.mini_batches.push_back(mini_batch); }
 
-  /// The end of the mini-batch: when all of `ready` have ended, and the overhead of the iteration
-  /// after that.
+  /// Adds the end of the mini-batch: the moment at which all of `ready` have ended, then the
+  /// overhead of the iteration.
   std::uint32_t add_gate(std::uint32_t micro_batch, std::vector<std::uint32_t> ready);
 
   /// The finished graph.
   OpGraph take();
 
  private:
-  /// Where the input of an op comes from.
+  /// The source of an op's input.
   struct DataEdge {
     std::uint32_t boundary;
     Wiring::Direction direction;
@@ -99,8 +102,8 @@ class GraphWriter {
   bool sends_at_once_;
   OpGraph graph_;
   Wiring wiring_;
-  /// The node that brings the output of F (up) or the gradient of B or I (down) of a stage to where
-  /// it is consumed: the transfer, or the producer until its transfer stands in the order.
+  /// The node that brings the output of a stage's F (up), or the gradient of its B or I (down), to
+  /// the consumer. It is the transfer, or the producer as long as its transfer is not written.
   std::vector<std::uint32_t> produced_;
   std::uint32_t first_micro_batch_ = 0;
 };

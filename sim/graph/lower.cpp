@@ -1,4 +1,4 @@
-// Lowering walks the issue order once a mini-batch (SynchronousRun), or once through the whole
+// Lowering walks the issue order once per mini-batch (SynchronousRun), or once through the whole
 // stream.
 //
 // SPDX-License-Identifier: MIT
@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::uint32_t kNone = GraphWriter::kNone;
 
-/// One long stream with updates in between. Where an update waits for other replicas, an op behind
-/// it may have to wait for nodes that come later in the issue order; it is put off until they are
-/// there.
+/// One long stream with updates in between. If an update waits for other replicas, an op after it
+/// may wait for nodes that come later in the issue order. Such an op is postponed until these nodes
+/// are written.
 class AsynchronousRun {
  public:
   AsynchronousRun(const Schedule& schedule, const RunRules& options, GraphWriter& writer)
@@ -38,7 +38,8 @@ class AsynchronousRun {
     }
   }
 
-  /// Whether all ops could be written: false where updates wait for each other.
+  /// Writes the run. Returns whether all ops could be written: false if updates wait for each
+  /// other.
   bool write() {
     const std::vector<Op>& order = schedule_.issue_order;
     writer_.begin_mini_batch(0);
@@ -64,12 +65,12 @@ class AsynchronousRun {
  private:
   /// The rounds of one stage.
   struct StageRounds {
-    std::vector<std::vector<std::uint32_t>> backwards;  ///< Of each replica: the nodes.
-    std::vector<std::uint32_t> reduced;  ///< Of each round: the end of its all-reduce.
-    std::vector<std::uint32_t> updates;  ///< Of each replica: how many it has had.
+    std::vector<std::vector<std::uint32_t>> backwards;  ///< The nodes, per replica.
+    std::vector<std::uint32_t> reduced;                 ///< The end of the all-reduce, per round.
+    std::vector<std::uint32_t> updates;  ///< The number of updates so far, per replica.
   };
 
-  /// An update that a slot must have before its next op.
+  /// An update that a slot must run before its next op.
   struct Update {
     StageId stage;
     std::uint32_t round;
@@ -105,7 +106,7 @@ class AsynchronousRun {
     return true;
   }
 
-  /// Writes what no longer has to wait; returns whether that was anything.
+  /// Writes the ops that no longer have to wait. Returns whether there were any.
   bool write_waiting() {
     bool any = false;
     for (std::uint32_t slot = 0; slot < waiting_.size(); ++slot) {
@@ -143,7 +144,7 @@ class AsynchronousRun {
     if (round && *round < rounds(r)) due_[slot].push_back({op.stage, *round, m % r});
   }
 
-  /// The last micro-batch of the replicas' backwards number `backward`.
+  /// The last micro-batch among the replicas' backwards with number `backward`.
   std::uint32_t last_micro_batch(StageId stage, std::size_t backward) const {
     return static_cast<std::uint32_t>(backward + 1) * replicas(stage) - 1;
   }
@@ -155,7 +156,7 @@ class AsynchronousRun {
     });
   }
 
-  /// The whole rounds; what is left of a last one is never reduced.
+  /// The number of complete rounds. An incomplete last round is never reduced.
   std::uint32_t rounds(std::uint32_t r) const {
     return shape_.micro_batches / options_.updates.round_length(r);
   }
@@ -170,7 +171,7 @@ class AsynchronousRun {
     ++stage.updates[update.replica];
   }
 
-  /// Behind the last op: what the lag has left.
+  /// Writes the updates that the lag leaves after the last op.
   void write_last_updates() {
     for (std::uint32_t s = 0; s < shape_.stages(); ++s) {
       const std::uint32_t r = replicas({s});
@@ -187,13 +188,14 @@ class AsynchronousRun {
   const RunRules& options_;
   GraphWriter& writer_;
   std::vector<StageRounds> stages_;
-  std::vector<std::deque<Op>> waiting_;  ///< Of each slot: ops that are put off.
+  std::vector<std::deque<Op>> waiting_;  ///< Postponed ops, per slot.
   std::vector<std::vector<Update>> due_;
-  std::vector<Op> late_transfers_;  ///< Blocking ones whose producer is put off.
+  std::vector<Op> late_transfers_;  ///< Blocking transfers with a postponed producer.
   std::size_t put_off_ = 0;
 };
 
-/// The run cannot last longer than all its activities one after the other.
+/// Errors: a run that might not fit into 64 bits. It cannot last longer than all its activities one
+/// after the other.
 std::optional<Diagnostic> check_overflow(const OpGraph& graph, const Mark& mark) {
   constexpr double max = 4e18;  // ns; 64 bits hold 9.2e18
   double sum = 0;
@@ -222,7 +224,8 @@ std::optional<Diagnostic> check_overflow(const OpGraph& graph, const Mark& mark)
       "make the times or the number of micro-batches smaller");
 }
 
-/// An upper bound, close for common runs: ops, the transfers between stages, updates, all-reduces.
+/// An upper bound of the number of nodes, close for common runs: ops, the transfers between stages,
+/// updates, all-reduces.
 double max_nodes_of(const Schedule& schedule, const StageCosts& costs, const RunRules& options) {
   const PipelineShape& shape = schedule.shape;
   double crossings = 0;
@@ -232,7 +235,7 @@ double max_nodes_of(const Schedule& schedule, const StageCosts& costs, const Run
   for (std::uint32_t s = 0; s < shape.stages(); ++s) {
     const double members =
         static_cast<double>(shape.stage_slots[s].size()) * options.written_copies();
-    // Moments and hops, with those of the groups that devices stand for.
+    // Moments and hops, including the hops of groups that devices stand for.
     const double ring = members + 2 + (options.sharded >= Sharded::gradients ? members : 0);
     const double buckets = static_cast<double>(costs.stages[s].buckets.size()) + 1;
     const double rounds = schedule.asynchronous ? shape.micro_batches / members + 1 : 1;
@@ -240,7 +243,7 @@ double max_nodes_of(const Schedule& schedule, const StageCosts& costs, const Run
     reducing += 2 * members * (buckets - 1);  // parts of a forward and a backward
     if (options.sharded >= Sharded::optimizer) reducing += ring * buckets + 1;
     if (options.sharded >= Sharded::gradients) {
-      // Of each micro-batch parts of F, B and W, two gathers and a reduction of each bucket.
+      // Per micro-batch and bucket: parts of F, B and W, two gathers and a reduction.
       reducing += shape.micro_batches * (buckets - 1) * (3 * members + 3 * ring);
     }
   }

@@ -1,4 +1,4 @@
-// Printing activities; which channels share a card.
+// Printing activities; finding channels that share a card.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/graph/op_graph.h"
@@ -77,7 +77,7 @@ bool OpGraph::rates_change() const {
 
 std::vector<std::uint32_t> ops_of_parts(const OpGraph& graph) {
   std::vector<std::uint32_t> ops(graph.size());
-  std::vector<std::uint32_t> op(graph.slots(), 0);  // of each slot, the next one
+  std::vector<std::uint32_t> op(graph.slots(), 0);  // the next op of each slot
   for (std::uint32_t node = graph.size(); node-- > 0;) {
     const bool in_part = is_part(graph.activities[node].kind);
     ops[node] = in_part ? op[graph.nodes[node].resource] : node;
@@ -95,7 +95,7 @@ std::vector<std::uint32_t> ends_of_pairs(const OpGraph& graph) {
 
 std::vector<std::uint32_t> first_parts(const OpGraph& graph) {
   std::vector<std::uint32_t> firsts(graph.size());
-  std::vector<std::uint32_t> begun(graph.slots(), graph.size());  // of each slot, its cut op
+  std::vector<std::uint32_t> begun(graph.slots(), graph.size());  // the cut op of each slot
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     firsts[node] = node;
     const ActivityKind kind = graph.activities[node].kind;

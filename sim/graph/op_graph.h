@@ -1,4 +1,4 @@
-// Everything that happens in a run and what waits for what: ops, transfers, updates, in flat
+// The graph of all activities of a run and their dependencies: ops, transfers, updates, in flat
 // arrays.
 //
 // SPDX-License-Identifier: MIT
@@ -21,18 +21,18 @@ enum class ActivityKind : std::uint8_t {
   backward,
   backward_input,
   backward_weight,
-  backward_part,        ///< A part of a B that is cut into buckets; the last part is the B itself.
+  backward_part,        ///< A part of a B cut into buckets; the last part is the B itself.
   weight_part,          ///< The same of a W.
   forward_part,         ///< The same of an F, whose weights are gathered bucket by bucket.
   update,               ///< U: the optimizer's step of one stage.
   activation_transfer,  ///< The output of one stage on its way to the device of the next.
   gradient_transfer,    ///< The gradient on its way back.
-  all_reduce,           ///< What one member of a ring sends to the next one.
+  all_reduce,           ///< A hop of a ring: one member sends to the next one.
   reduce_scatter,       ///< The same, until each member has its share of the sums.
   all_gather,           ///< The same, until each member has the new weights of all.
-  collective_step,      ///< The moment between two phases of a hierarchical one of these.
-  collective_begin,     ///< The moment at which all members have what they give.
-  collective_end,       ///< The moment at which all members have what they get.
+  collective_step,      ///< The moment between two phases of a hierarchical collective.
+  collective_begin,     ///< The moment at which all members have their input.
+  collective_end,       ///< The moment at which all members have their result.
   flush,                ///< The moment at which all devices have ended the mini-batch.
   overhead,             ///< Time that belongs to no device; its end lets the next mini-batch start.
 };
@@ -41,7 +41,7 @@ inline constexpr std::size_t kActivityKinds = static_cast<std::size_t>(ActivityK
 
 constexpr bool is_op(ActivityKind kind) { return kind <= ActivityKind::backward_weight; }
 constexpr bool is_compute(ActivityKind kind) { return kind <= ActivityKind::update; }
-/// Whether it is a part of an op, but for the last one.
+/// Whether it is a part of an op, but not the last part.
 constexpr bool is_part(ActivityKind kind) {
   return kind >= ActivityKind::backward_part && kind <= ActivityKind::forward_part;
 }
@@ -50,7 +50,7 @@ constexpr ActivityKind part_of(ActivityKind kind) {
   if (kind == ActivityKind::forward) return ActivityKind::forward_part;
   return kind == ActivityKind::backward ? ActivityKind::backward_part : ActivityKind::weight_part;
 }
-/// Of a part, the kind of the op that it is a part of; any other kind as it is.
+/// The kind of the op that a part belongs to; any other kind unchanged.
 constexpr ActivityKind op_of(ActivityKind kind) {
   if (kind == ActivityKind::backward_part) return ActivityKind::backward;
   if (kind == ActivityKind::weight_part) return ActivityKind::backward_weight;
@@ -66,9 +66,9 @@ constexpr bool is_collective(ActivityKind kind) {
 /// Whether it belongs to a device or a channel, so that pictures show it.
 constexpr bool is_shown(ActivityKind kind) { return kind <= ActivityKind::all_gather; }
 
-/// What a node of the graph is. A transfer bears the stage and micro-batch of the op that it feeds.
-/// Micro-batches are numbered through the run: those of mini-batch k begin at k x micro_batches.
-/// Updates and collectives bear the last micro-batch that they cover.
+/// The activity of a node. A transfer has the stage and micro-batch of the op that it feeds.
+/// Micro-batches are numbered through the run: mini-batch k begins at k x micro_batches. Updates
+/// and collectives have the last micro-batch that they cover.
 struct Activity {
   ActivityKind kind = ActivityKind::forward;
   StageId stage;
@@ -80,23 +80,26 @@ struct Activity {
 /// `2F0`, `2U0`; `recv 2F0` for the transfer that feeds it; `all-reduce 2`; `flush`, `overhead`.
 std::string to_text(const Activity& activity);
 
-/// What one class of nodes costs: many nodes share a class, so that another set of costs is another
+/// The costs of one class of nodes. Many nodes share a class, so that other costs need only another
 /// table.
 struct Cost {
-  Duration hold{};     ///< How long the resource is held.
-  Duration latency{};  ///< What passes after that, holding nothing, until the result has arrived.
-  /// Of a transfer: the part of `hold` before bytes flow (a blocking transfer holds through its
-  /// latency).
+  Duration hold{};     ///< The time for which the resource is held.
+  Duration latency{};  ///< The time after that until the result has arrived; nothing is held.
+  /// For a transfer, the part of `hold` before bytes flow. A blocking transfer holds through its
+  /// latency.
   Duration lead{};
   Bytes bytes;
-  std::uint32_t slowdown = 0;  ///< Of `hold` while neighbours compute: OpGraph::slowdowns[it].
-  Duration hidden{};  ///< Of an op's sending, what the other one of its pair hides; not in `hold`.
-  std::uint32_t sends = 1;  ///< Of a hop, one after the other: each is handed over.
+  std::uint32_t slowdown =
+      0;  ///< Index into OpGraph::slowdowns: of `hold` while neighbours compute.
+  Duration
+      hidden{};  ///< The time of an op's sending that its partner in a pair hides; not in `hold`.
+  std::uint32_t sends =
+      1;  ///< For a hop, its number of sends, one after the other; each is handed over.
 
   friend bool operator==(const Cost&, const Cost&) = default;
 };
 
-/// An ordered pair of devices between which transfers go one at a time.
+/// An ordered pair of devices with one transfer at a time between them.
 struct Channel {
   std::uint32_t from_slot = 0;
   std::uint32_t to_slot = 0;
@@ -106,13 +109,13 @@ struct Channel {
 /// The part of a node that evaluation reads: 16 bytes.
 struct Node {
   std::uint32_t cost = 0;      ///< Index into OpGraph::costs.
-  std::uint32_t resource = 0;  ///< What it holds.
+  std::uint32_t resource = 0;  ///< The resource that it holds.
   std::uint32_t peer_resource =
-      0;  ///< The other stream of a blocking transfer; else the same resource again.
+      0;                    ///< The other stream of a blocking transfer; else `resource` again.
   std::uint32_t input = 0;  ///< The node whose result it waits for; OpGraph::size() = none.
 };
 
-/// Nodes whose results one node waits for besides `input`.
+/// The nodes whose results one node waits for besides `input`.
 struct Join {
   std::uint32_t node = 0;
   std::vector<std::uint32_t> inputs;
@@ -120,22 +123,22 @@ struct Join {
 
 /// The mini-batch boundaries of a synchronous run.
 struct MiniBatch {
-  std::uint32_t first = 0;  ///< Its nodes are first..gate.
+  std::uint32_t first = 0;  ///< The mini-batch has the nodes first..gate.
   std::uint32_t flush = 0;
-  std::uint32_t reduced = 0;  ///< The moment at which all gradients are reduced, too.
-  std::uint32_t updated = 0;  ///< The moment at which all have updated; the gate, if at once.
+  std::uint32_t reduced = 0;  ///< The moment at which all gradients are reduced as well.
+  std::uint32_t updated = 0;  ///< The moment at which all have updated; the gate if they coincide.
   std::uint32_t gate = 0;     ///< The overhead node: its end is the end of the mini-batch.
 };
 
-/// A run, fixed in every order. Invariants: the nodes stand in an order in which every node comes
-/// after all that it waits for, and in which the nodes of each resource stand in the order in which
-/// they hold it, so that one pass over the arrays evaluates the graph. What follows on one device
-/// from its order alone has no edge (an F before its own B). It knows no clock and no queue.
+/// A run with every order fixed. Invariants: every node comes after all nodes that it waits for.
+/// The nodes of each resource come in the order in which they hold it. So one pass over the arrays
+/// evaluates the graph. A dependency that the order of one device implies has no edge (an F before
+/// its own B). The graph knows no clock and no queue.
 struct OpGraph {
   static constexpr std::uint32_t kMaxNodes = std::numeric_limits<std::uint32_t>::max() / 4;
-  /// Each stage has a class of cost for its F, B, I, W and U: the first ones of `costs`.
+  /// The number of cost classes per stage: F, B, I, W and U. They come first in `costs`.
   static constexpr std::size_t kStageClasses = 5;
-  /// That of U; the others have the number of their OpKind.
+  /// The class of U; the other classes have the number of their OpKind.
   static constexpr std::uint32_t kUpdateClass = 4;
 
   std::vector<Node> nodes;
@@ -143,28 +146,30 @@ struct OpGraph {
   std::vector<Join> joins;           ///< Ascending by node.
   std::vector<Cost> costs;
   std::vector<MiniBatch> mini_batches;  ///< Empty in an asynchronous run.
-  /// Factors of a `hold` while 0, 1, ... neighbours compute, the last one for all more. Entry 0 is
-  /// empty: what takes its time whatever others do.
+  /// Factors of a `hold` while 0, 1, ... neighbours compute; the last factor holds for more
+  /// neighbours. Entry 0 is empty: its nodes do not depend on neighbours.
   std::vector<std::vector<double>> slowdowns = {{}};
-  /// More factors of updates, while 0, 1, ... neighbours update as well; the last for all more.
-  /// Empty: that changes nothing.
+  /// Further factors of updates while 0, 1, ... neighbours update as well; the last factor holds
+  /// for more. Empty: no such effect.
   std::vector<double> updates_at_once;
 
-  /// Resources: first one in-order stream a slot, then one a channel, then those that moments hold,
-  /// which belong to nobody.
-  std::vector<DeviceId> devices;        ///< Of each slot, ascending.
-  std::vector<std::uint32_t> machines;  ///< Of each slot: devices of one machine are neighbours.
+  /// Resources: first one in-order stream per slot, then one per channel, then the resources of
+  /// moments, which belong to no device.
+  std::vector<DeviceId> devices;        ///< One per slot, ascending.
+  std::vector<std::uint32_t> machines;  ///< One per slot; devices of one machine are neighbours.
   std::vector<Channel> channels;
   std::uint32_t moments = 1;
-  std::vector<std::vector<std::uint32_t>> stage_slots;  ///< Of each stage: replicas and copies.
+  std::vector<std::vector<std::uint32_t>>
+      stage_slots;  ///< Per stage, the slots of its replicas and copies.
   std::uint32_t copies_represented =
-      1;                  ///< Copies of the pipeline, where one is written for all of them.
+      1;                  ///< Copies of the pipeline that the written copy stands for.
   bool blocking = false;  ///< Transfers hold the streams of both ends; collectives never do.
-  std::uint32_t micro_batches = 0;  ///< In the whole run.
-  /// The nodes of two ops that their device runs at the same time, one behind the other here: the
-  /// first waits for what both need, and what needs either waits for the second. Ascending.
+  std::uint32_t micro_batches = 0;  ///< Micro-batches in the whole run.
+  /// The nodes of two ops that their device runs at the same time. They stand one behind the other:
+  /// the first waits for the inputs of both, and the consumers of either wait for the second.
+  /// Ascending.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
-  Duration hand_over{};  ///< In what each send of a transfer or a hop costs.
+  Duration hand_over{};  ///< Time in the cost of each send of a transfer or a hop.
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
   std::uint32_t slots() const { return static_cast<std::uint32_t>(devices.size()); }
@@ -176,7 +181,7 @@ struct OpGraph {
   std::uint32_t members(std::uint32_t stage) const {
     return static_cast<std::uint32_t>(stage_slots[stage].size()) * copies_represented;
   }
-  /// Whether what ops take depends on what neighbours do.
+  /// Whether the times of ops depend on their neighbours.
   bool has_slowdowns() const { return slowdowns.size() > 1 || !updates_at_once.empty(); }
   const Cost& cost(std::uint32_t node) const { return costs[nodes[node].cost]; }
   /// The index in `costs` of a stage's F, B, I, W (numbered as OpKind) or U (kUpdateClass).
@@ -195,8 +200,8 @@ struct OpGraph {
   const Channel& channel(std::uint32_t node) const {
     return channels[nodes[node].resource - slots()];
   }
-  /// How often what it costs has `hand_over` in it: once a transfer, and once for each send of a
-  /// hop that sends anything.
+  /// The number of `hand_over`s in a node's cost: one for a transfer, one per send for a hop that
+  /// carries bytes, else none.
   std::int64_t hand_overs(std::uint32_t node) const {
     const ActivityKind kind = activities[node].kind;
     if (is_collective(kind) && cost(node).bytes.count > 0) return cost(node).sends;
@@ -212,26 +217,27 @@ struct OpGraph {
   /// The stages of each slot, ascending.
   std::vector<std::vector<std::uint32_t>> stages_by_slot() const;
 
-  /// For each channel, whether a card on its path also carries another channel, so that rates
-  /// change under way.
+  /// One entry per channel: whether a card on its path also carries another channel, so that rates
+  /// change during a transfer.
   std::vector<bool> shared_channels() const;
-  /// Whether what one activity takes depends on others that are under way: on shared cards, or by
-  /// neighbours' slow-down. If not, the longest path is exact.
+  /// Whether the time of an activity depends on others that run at the same time, through shared
+  /// cards or slow-down by neighbours. If not, the longest path is exact.
   bool rates_change() const;
 };
 
-/// Of each node that is a part of an op, the node of the op itself, its last part; of any other
-/// node itself.
+/// One entry per node. For a part of an op, the node of the op itself, which is its last part; for
+/// any other node, the node itself.
 std::vector<std::uint32_t> ops_of_parts(const OpGraph& graph);
 
-/// Of each node, the one with whose end it has ended: the second of its pair, or itself.
+/// One entry per node: the node whose end is also its end, which is the second of its pair, or
+/// itself.
 std::vector<std::uint32_t> ends_of_pairs(const OpGraph& graph);
 
-/// Of each op, the node of its first part, which is the op itself where it is not cut; of any other
+/// One entry per node. For an op that is cut, the node of its first part; for any other node, the
 /// node itself.
 std::vector<std::uint32_t> first_parts(const OpGraph& graph);
 
-/// The join of each node; null where it has none. They live as long as the graph's.
+/// The join of each node; null = none. The pointers are valid as long as the graph's joins.
 std::vector<const Join*> joins_by_node(const OpGraph& graph);
 
 }  // namespace plumbline

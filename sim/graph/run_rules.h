@@ -1,4 +1,4 @@
-// By which rules a schedule becomes a run, besides its costs and its cluster.
+// The rules by which a schedule becomes a run, besides its costs and its cluster.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,31 +15,32 @@
 
 namespace plumbline {
 
-/// How a schedule becomes a run.
+/// The rules by which a schedule becomes a run.
 struct RunRules {
-  std::uint32_t mini_batches =
-      1;                  ///< Of a synchronous schedule; an asynchronous one is one long stream.
+  /// For synchronous schedules; an asynchronous one is one long stream.
+  std::uint32_t mini_batches = 1;
   bool blocking = false;  ///< Transfers hold the streams of both ends.
-  /// That those take within the innermost level; nothing: the cluster's. Collectives, which hold no
-  /// stream, take the cluster's in any case.
+  /// The link of blocking transfers within the innermost level; nothing: the cluster's link.
+  /// Collectives hold no stream and always use the cluster's link.
   std::optional<Link> blocking_link{};
-  Recompute recompute = Recompute::none;  ///< Unless none, B (or I) grows by F.
-  std::uint32_t copies = 1;      ///< Of the whole pipeline, with their gradients all-reduced.
-  bool first_copy_only = false;  ///< Only the first of them is written: see copies_are_alike().
+  Recompute recompute = Recompute::none;  ///< Unless `none`, B (or I) grows by the recomputed F.
+  std::uint32_t copies = 1;      ///< Copies of the whole pipeline; their gradients are all-reduced.
+  bool first_copy_only = false;  ///< Only the first copy is written: see copies_are_alike().
   /// All-reduces over all devices of a levelled cluster whose groups share network cards go level
   /// by level instead of along one ring.
   bool hierarchical = false;
-  /// What replicas and copies of a stage share, of a synchronous schedule; gradients and weights of
-  /// stages whose costs have buckets, without replicas, and weights where no backward is split.
+  /// The state that replicas and copies of a stage share, for synchronous schedules. Shared
+  /// gradients and weights require stages with buckets and without replicas; shared weights also
+  /// require that no backward is split.
   Sharded sharded = Sharded::nothing;
-  /// The weights are gathered as the next mini-batch begins, beside its forwards, each of which
-  /// waits for its own: those of a stage whose costs have buckets bucket by bucket.
+  /// Weights are gathered when the next mini-batch begins, beside its forwards. Each forward waits
+  /// for its own weights. A stage with buckets gathers bucket by bucket.
   bool gather_ahead = false;
   /// Whether the group that each device stands for sends over the same links as its copies do.
   bool group_on_network = false;
-  UpdateRule updates;                          ///< Of an asynchronous schedule.
-  std::vector<std::uint32_t> weight_versions;  ///< That each stage keeps; empty = one.
-  /// What each slice of a micro-batch takes, numbers whose mean is 1; empty = all the same.
+  UpdateRule updates;                          ///< For asynchronous schedules only.
+  std::vector<std::uint32_t> weight_versions;  ///< Versions that each stage keeps; empty = one.
+  /// Relative time of each slice of a micro-batch, with mean 1; empty = all the same.
   std::vector<double> slice_work{};
   Overheads overheads;
 

@@ -1,4 +1,4 @@
-// The issue order is walked once a mini-batch, all copies of an op at a time.
+// Walks the issue order once per mini-batch, all copies of an op at a time.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/graph/synchronous_run.h"
@@ -14,8 +14,8 @@
 
 namespace plumbline {
 
-/// Which ops of an order are the first that need a stage's weights on a device, and the last that
-/// make its gradients there.
+/// The first ops of an order that need a stage's weights on a device, and the last ops that make
+/// its gradients there.
 class SynchronousRun::StageEnds {
  public:
   explicit StageEnds(const Schedule& schedule)
@@ -89,7 +89,7 @@ void SynchronousRun::write_ops(std::uint32_t gate) {
   });
 }
 
-/// Each transfer in its own place.
+/// Writes ops, and each transfer in its own place.
 void SynchronousRun::write_ops_and_transfers(std::uint32_t gate) {
   auto transfer = schedule_.transfers.begin();
   for (std::size_t i = 0; i <= schedule_.issue_order.size(); ++i) {
@@ -101,7 +101,8 @@ void SynchronousRun::write_ops_and_transfers(std::uint32_t gate) {
   }
 }
 
-/// Behind the transfer before it of either end. One that blocks holds both streams anyway.
+/// Writes a transfer after the previous transfers of both its ends. A blocking one holds both
+/// streams anyway.
 void SynchronousRun::write_transfer(const Op& feeds, std::uint32_t copy) {
   const std::uint32_t node = writer_.add_transfer_to(feeds, copy);
   if (node == kNone || options_.blocking) return;
@@ -113,7 +114,8 @@ void SynchronousRun::write_transfer(const Op& feeds, std::uint32_t copy) {
   sent = received = node;
 }
 
-/// What an op waits for that needs its stage's weights first; null where they are there.
+/// The gathers that an op waits for if it is the first to need its stage's weights; null if the
+/// weights are there.
 const SynchronousRun::Nodes* SynchronousRun::weights_for(std::size_t index) const {
   const Op& op = schedule_.issue_order[index];
   const Nodes& weights = weights_[op.stage.value];
@@ -122,7 +124,7 @@ const SynchronousRun::Nodes* SynchronousRun::weights_for(std::size_t index) cons
   return waits ? &weights : nullptr;
 }
 
-/// Whether it stands as one node a bucket.
+/// Whether an op is written as one node per bucket.
 bool SynchronousRun::is_cut(std::size_t index) const {
   const Op& op = schedule_.issue_order[index];
   if (buckets(op.stage) == 0) return false;
@@ -138,14 +140,14 @@ void SynchronousRun::write_op(std::size_t index, std::uint32_t gate) {
   const std::size_t partner = schedule_.partners.empty() ? index : schedule_.partners[index];
   if (cut) {
     write_parts(op, gate, weights, ends_->makes_last_gradients(index));
-  } else if (partner != index && !is_cut(partner)) {  // else it runs beside nothing
+  } else if (partner != index && !is_cut(partner)) {  // if cut, the partner runs alone
     write_paired(index, gate, weights);
   } else {
     write_whole(op, gate, weights);
   }
 }
 
-/// What the first node of an op waits for besides weights.
+/// The node that the first node of an op waits for besides weights.
 std::uint32_t SynchronousRun::first_wait(const Op& op, std::uint32_t copy, const Stream& stream,
                                          std::uint32_t gate) const {
   const std::uint32_t input = writer_.input_of(op, copy);
@@ -162,7 +164,8 @@ void SynchronousRun::write_whole(const Op& op, std::uint32_t gate, const Nodes* 
   }
 }
 
-/// The first waits for the inputs of both, and what both make is there when the second has ended.
+/// Writes one op of a pair. The first op waits for the inputs of both; the results of both are
+/// ready when the second has ended.
 void SynchronousRun::write_paired(std::size_t index, std::uint32_t gate, const Nodes* weights) {
   const std::size_t partner = schedule_.partners[index];
   const bool is_second = partner < index;
@@ -194,7 +197,7 @@ void SynchronousRun::write_parts(const Op& op, std::uint32_t gate, const Nodes* 
     std::uint32_t there = weights ? (*weights)[part] : kNone;
     if (options_.sharded == Sharded::weights) there = gather(stream, op, bucket, gate);
     write_made(stream);
-    // Two buckets of gradients are whole at a time: this one's, and those on their way.
+    // Two buckets of gradients are whole at the same time: this one, and the one on its way.
     std::uint32_t room = kNone;
     if (makes_gradients && stream.reduced.size() > 1)
       room = stream.reduced[stream.reduced.size() - 2];
@@ -212,11 +215,11 @@ void SynchronousRun::write_parts(const Op& op, std::uint32_t gate, const Nodes* 
       continue;
     stream.made = Made{&writer_.wiring().reductions(op.stage)[bucket], op, std::move(nodes)};
   }
-  if (makes_gradients) stream.whole.reset();  // a backward lets go of its weights
+  if (makes_gradients) stream.whole.reset();  // a backward releases its weights
 }
 
-/// The moment at which the weights of a bucket are whole on all copies. They are asked for when the
-/// part before begins, so that no more than its own and these are.
+/// The moment at which the weights of a bucket are whole on all copies. Their gather begins with
+/// the part before, so that at most the weights of these two parts are whole.
 std::uint32_t SynchronousRun::gather(Stream& stream, const Op& op, std::size_t bucket,
                                      std::uint32_t gate) {
   const auto& gathers = writer_.wiring().gathers(op.stage);
@@ -240,13 +243,14 @@ void SynchronousRun::write_made(Stream& stream) {
   stream.made.reset();
 }
 
-/// That a node has made gradients that are reduced after the last backward.
+/// Records a node that has made gradients to reduce after the last backward.
 void SynchronousRun::remember(const Op& op, std::size_t bucket, std::uint32_t node) {
   if (options_.sharded < Sharded::gradients && !writer_.wiring().reductions(op.stage).empty())
     gradients_[op.stage.value][bucket].push_back(node);
 }
 
-/// Returns the gate: the node whose end is the end of the mini-batch.
+/// Writes the end of a mini-batch. Returns the gate: the node whose end is the end of the
+/// mini-batch.
 std::uint32_t SynchronousRun::write_end(std::uint32_t first) {
   const std::uint32_t last_micro_batch = schedule_.shape.micro_batches - 1;
   const std::uint32_t host = writer_.wiring().host();
@@ -284,7 +288,7 @@ std::uint32_t SynchronousRun::write_end(std::uint32_t first) {
   return mini_batch.gate;
 }
 
-/// Those of each stage, behind its updates.
+/// Writes the gathers of each stage after its updates.
 SynchronousRun::Nodes SynchronousRun::write_gathers(std::uint32_t last_micro_batch,
                                                     const std::vector<Nodes>& updates) {
   Nodes ends;
@@ -295,7 +299,8 @@ SynchronousRun::Nodes SynchronousRun::write_gathers(std::uint32_t last_micro_bat
   return ends;
 }
 
-/// What the updates before have left on others, as soon as the mini-batch begins.
+/// Writes the gathers of weights that the previous updates left on other devices. They begin with
+/// the mini-batch.
 void SynchronousRun::write_gathers_ahead(std::uint32_t gate) {
   Nodes ready;
   if (gate != kNone) ready.push_back(gate);
@@ -311,8 +316,9 @@ void SynchronousRun::write_gathers_ahead(std::uint32_t gate) {
   }
 }
 
-/// In the order in which the stages end their backwards, which on devices that share several
-/// stages is that of their lists. Returns the ends of all, and of the last ones of each stream.
+/// Writes the reductions in the order in which the stages end their backwards. On devices with
+/// several stages that is the order of their lists. Returns the ends of all of these, and of the
+/// last two reductions of each stream.
 SynchronousRun::Nodes SynchronousRun::write_reductions(std::uint32_t last_micro_batch) {
   Nodes ends;
   for (Stream& stream : streams_) {
@@ -342,7 +348,8 @@ SynchronousRun::Nodes SynchronousRun::write_reductions(std::uint32_t last_micro_
   return ends;
 }
 
-/// The nodes after which every device has the gradients of this bucket: its last one on each.
+/// The nodes after which every device has the gradients of this bucket: the last node on each
+/// device.
 SynchronousRun::Nodes SynchronousRun::members_ready(std::uint32_t stage, std::size_t bucket) const {
   Nodes last(writer_.graph().slots(), kNone);
   for (const std::uint32_t node : gradients_[stage][bucket])

@@ -1,4 +1,4 @@
-// Mini-batches one after the other, as nodes: ops, what they wait for, flushes, updates.
+// Mini-batches one after the other, as nodes: ops, their waits, flushes, updates.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,11 +12,11 @@
 
 namespace plumbline {
 
-/// Writes the run of a schedule with a flush. Each op whose stage is cut into buckets where that
-/// matters stands as one node a bucket; collectives begin when all members have what they give.
+/// Writes the run of a schedule with a flush. An op of a stage with buckets is written as one node
+/// per bucket, if buckets matter there. A collective begins when all members have their input.
 class SynchronousRun {
  public:
-  /// All of these must outlive it.
+  /// All arguments must outlive the object.
   SynchronousRun(const Schedule& schedule, const StageCosts& costs, const RunRules& options,
                  GraphWriter& writer);
   ~SynchronousRun();
@@ -30,8 +30,8 @@ class SynchronousRun {
   using Nodes = std::vector<std::uint32_t>;
   class StageEnds;
 
-  /// Gradients that the newest part on a stream has made, whose collective is not written yet: the
-  /// gather for the part behind it goes over the links first.
+  /// Gradients of the newest part on a stream whose collective is not written yet. The gather for
+  /// the next part goes over the links first.
   struct Made {
     const Wiring::Collective* reduction = nullptr;
     Op op;
@@ -40,12 +40,12 @@ class SynchronousRun {
 
   /// The ops of one slot of the schedule, in all copies.
   struct Stream {
-    Nodes last;    ///< The newest op, or part of one: of each copy.
-    Nodes before;  ///< The one before it.
-    /// The stage and bucket whose weights are whole on top of what each device holds.
+    Nodes last;    ///< The newest op or part of an op, one per copy.
+    Nodes before;  ///< The node before it, one per copy.
+    /// The stage and bucket whose weights are whole, beside the device's own share.
     std::optional<std::pair<StageId, std::size_t>> whole;
     std::optional<Made> made;
-    Nodes reduced;  ///< The ends of its reductions in this mini-batch.
+    Nodes reduced;  ///< The ends of the stream's reductions in this mini-batch.
   };
 
   std::size_t buckets(StageId stage) const { return costs_.stages[stage.value].buckets.size(); }
@@ -73,14 +73,13 @@ class SynchronousRun {
   const StageCosts& costs_;
   const RunRules& options_;
   GraphWriter& writer_;
-  std::unique_ptr<const StageEnds> ends_;  ///< Where first forwards or last gradients matter.
-  std::vector<Stream> streams_;            ///< By slot of the schedule.
-  Nodes last_transfer_;  ///< By slot of the run, where transfers have places of their own.
-  /// Of each stage and bucket, the nodes that have made its gradients; one bucket where none are
-  /// given.
+  std::unique_ptr<const StageEnds> ends_;  ///< Set if first forwards or last gradients matter.
+  std::vector<Stream> streams_;            ///< One per slot of the schedule.
+  Nodes last_transfer_;  ///< One per slot of the run, if transfers have places of their own.
+  /// The nodes that have made the gradients, by stage and bucket; a stage without buckets has one.
   std::vector<std::vector<Nodes>> gradients_;
-  /// Of each stage, the moments at which weights gathered ahead are there, as its first forwards
-  /// need them; empty where they always are.
+  /// The moments at which weights gathered ahead are complete, by stage, in the order in which its
+  /// first forwards need them. Empty if the weights are always there.
   std::vector<Nodes> weights_;
 };
 

@@ -40,7 +40,7 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   reductions_.resize(shape.stages());
   gathers_.resize(shape.stages());
   for (std::uint32_t s = 0; s < shape.stages(); ++s) add_collectives(s, costs.stages[s]);
-  // The moments' resources stand behind the channels, whose number is known only now.
+  // The resources of moments come after the channels. The number of channels is known only here.
   const auto first_moment = graph_.slots() + static_cast<std::uint32_t>(graph_.channels.size());
   host_ = first_moment;
   graph_.moments = 1;
@@ -163,7 +163,7 @@ void Wiring::add_part_classes(const StageCost& cost, std::uint32_t stage, std::u
   };
   const auto& buckets = cost.buckets;
   add(OpKind::forward, {}, [&](std::size_t i) { return buckets[buckets.size() - 1 - i].forward; });
-  // The first part makes all activations again, unless each does that for its own layers.
+  // The first part recomputes all activations, unless each part recomputes its own layers.
   add(OpKind::backward, at_once ? cost.again : Duration{},
       [&](std::size_t i) { return buckets[i].backward + (each ? buckets[i].again : Duration{}); });
   add(OpKind::backward_weight, {}, [&](std::size_t i) { return buckets[i].backward_weight; });
@@ -174,7 +174,8 @@ void Wiring::add_part_class(Duration time, const Cost& whole) {
   Cost cost{time + per_op, {}, {}, {}, whole.slowdown};
   const Duration whole_time = whole.hold - per_op;
   if (whole.slowdown != 0 && per_op.count() > 0 && whole_time.count() > 0) {
-    // As slow as the whole beside its neighbours, but for the launch, which takes its time.
+    // A part slows down like the whole op beside its neighbours, except for its launch, whose time
+    // is fixed.
     const auto ns = [](Duration one) { return static_cast<double>(one.count()); };
     std::vector<double> slowed = graph_.slowdowns[whole.slowdown];
     for (double& factor : slowed) factor = (factor * ns(whole.hold) - ns(per_op)) / ns(whole_time);

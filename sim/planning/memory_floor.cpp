@@ -1,4 +1,4 @@
-// The moments of each list that differ, and what is held at them.
+// The distinct moments of each op list, and the memory held at them.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/planning/memory_floor.h"
@@ -10,7 +10,7 @@
 namespace plumbline {
 namespace {
 
-/// The least of each that any number of layers needs.
+/// The minimum of each part of the memory, over all numbers of recomputed layers.
 StageMemory min_of(const std::vector<std::vector<StageMemory>>& by_count, std::size_t stage) {
   StageMemory min = by_count.front()[stage];
   for (const auto& stages : by_count) {
@@ -42,7 +42,8 @@ MemoryFloor::MemoryFloor(const Outcome& outcome, std::vector<std::vector<StageMe
     slots_[slot].throughout = peak.sum() - peak.activations - peak.buffers;
     slots_[slot].moments = moments_of(slots_[slot].stages, lists[slot]);
   }
-  // What waits to be sent may depend on the neighbours on the same device, too.
+  // The memory of tensors that wait to be sent can also depend on neighbours on the same device.
+  // The bound then leaves it out.
   const auto& positions = shape.positions;
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const bool next_too = i + 1 < positions.size() && positions[i + 1].same_devices;
@@ -71,7 +72,7 @@ std::vector<MemoryFloor::Moment> MemoryFloor::moments_of(const std::vector<std::
     if (op.kind == OpKind::backward_weight) --now.waiting[place];
     if (op.kind == OpKind::backward || op.kind == OpKind::backward_weight) --now.in_flight[place];
   }
-  // Of those that hold no more than another one none is asked.
+  // Moments that hold no more than another one are left out.
   std::vector<Moment> undominated;
   for (auto moment = seen.rbegin(); moment != seen.rend(); ++moment) {
     const bool is_less =

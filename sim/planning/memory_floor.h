@@ -1,4 +1,4 @@
-// What a device holds at least, by the order of its ops alone.
+// A lower bound of a device's memory, from the order of its ops alone.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,27 +11,28 @@
 
 namespace plumbline {
 
-/// Lower bounds of the peaks of devices for other numbers of recomputed layers than those of the
-/// run that it is made from. They count what is held when an op begins whatever the times are: the
-/// activations of the micro-batches in flight, what was received for them, and what the op itself
-/// needs. What arrives earlier than it is needed, and what waits to be sent, may come on top.
+/// Lower bounds of the devices' memory peaks, for other numbers of recomputed layers than in the
+/// given run. They count the bytes that are held at the begin of an op for any times of the ops.
+/// These are the activations of the micro-batches in flight, the tensors received for them, and the
+/// bytes that the op itself needs. Tensors that arrive early, and tensors that wait to be sent, may
+/// come on top.
 class MemoryFloor {
  public:
-  /// `by_count[n][s]`: what stage s reserves where n of its layers are recomputed, or all, if it
-  /// has fewer.
+  /// `by_count[n][s]`: the memory of stage s with n of its layers recomputed, or all, if it has
+  /// fewer.
   MemoryFloor(const Outcome& outcome, std::vector<std::vector<StageMemory>> by_count);
 
-  /// Of a slot of the schedule, with so many recomputed layers of each stage; below 0: with
-  /// whichever number holds least.
+  /// The lower bound of a slot of the schedule. `counts` has the number of recomputed layers of
+  /// each stage; below 0: the number that holds least.
   Bytes of(std::uint32_t slot, const std::vector<std::int64_t>& counts) const;
 
  private:
   /// The begin of an op.
   struct Moment {
     OpKind kind = OpKind::forward;
-    std::uint32_t stage = 0;  ///< Of the op, as a place in the slot's stages.
-    /// Of each stage of the slot: the micro-batches that are forward and not backward, the op's
-    /// included; and those that wait for W, the op's excluded.
+    std::uint32_t stage = 0;  ///< The op's stage, as a place in the slot's stages.
+    /// Counts for each stage of the slot. `in_flight`: micro-batches after F and before B,
+    /// including the op's. `waiting`: those that wait for W, excluding the op's.
     std::vector<std::uint32_t> in_flight, waiting;
 
     friend auto operator<=>(const Moment&, const Moment&) = default;
@@ -46,7 +47,7 @@ class MemoryFloor {
                                         const std::vector<Op>& list);
 
   std::vector<std::vector<StageMemory>> by_count_;
-  std::vector<StageMemory> min_;  ///< Of each stage, the least of everything.
+  std::vector<StageMemory> min_;  ///< Per stage, the minimum of each value.
   std::vector<Slot> slots_;
 };
 

@@ -15,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-/// Errors: what a planned partition does not go with.
+/// Errors: the parts of a scenario that a planned partition does not go with.
 std::optional<Diagnostic> check_scenario(const Scenario& scenario) {
   const Mark& mark = scenario.schedule.name_mark;
   if (!scenario.cluster_given) {
@@ -72,7 +72,8 @@ std::optional<Diagnostic> check_scenario(const Scenario& scenario) {
   return std::nullopt;
 }
 
-/// What stages hold under the scenario's schedule. Requires: no more than the optimizer is shared.
+/// The memory that stages hold under the scenario's schedule. Requires: at most the optimizer is
+/// sharded.
 Residency residency_of(const Scenario& scenario) {
   const ScheduleChoice& schedule = scenario.schedule;
   Residency residency;
@@ -102,15 +103,7 @@ Residency residency_of(const Scenario& scenario) {
   return residency;
 }
 
-/// What the planner tells has no place in a file: it is told at the plan.
-Diagnostics at_plan(const Scenario& scenario, Diagnostics problems) {
-  for (Diagnostic& problem : problems) {
-    if (!problem.mark.source) problem.mark = scenario.plan_mark;
-  }
-  return problems;
-}
-
-/// Nothing where the schedule cannot run the candidate.
+/// Simulates a candidate. Errors: the schedule cannot run it.
 Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCandidate& candidate) {
   Scenario planned = with_plan(scenario, candidate);
   planned.noise.reset();
@@ -130,8 +123,8 @@ Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCan
   return plan;
 }
 
-/// The whole model on every device, each with its share of the micro-batches of a flush, or one:
-/// what a plan has to beat.
+/// Simulates data parallelism, which a plan has to beat: the whole model on every device. Each
+/// device has its share of the micro-batches of a flush, or one.
 void simulate_data_parallel(Scenario scenario, Planning& planning) {
   const RecomputeChoice recompute = scenario.schedule.recompute;
   const std::optional<Bytes> bucket = scenario.schedule.bucket;
@@ -168,12 +161,12 @@ void add_new(PlanCandidate plan, std::vector<PlanCandidate>& candidates) {
   if (is_new) candidates.push_back(std::move(plan));
 }
 
-/// How much is simulated beside the formula's own candidates: about a second.
+/// The budget of simulations beside the formula's own candidates: about a second.
 class Budget {
  public:
-  /// Whether there is room for one run more, and less of it from now on.
+  /// Whether there is budget for one more run; subtracts that run.
   bool takes(const Scenario& scenario, const PlanCandidate& plan) {
-    // F and B of each stage and their transfers; some trials where layers are to fit, by halving.
+    // F and B of each stage and their transfers. If layers are to fit, some trials by halving.
     const double runs = scenario.schedule.recompute.as_few_as_fit() ? 8 : 1;
     const double ops = runs * 4.0 * static_cast<double>(plan.stages.size()) *
                        scenario.schedule.micro_batches * scenario.schedule.mini_batches;
@@ -182,12 +175,12 @@ class Budget {
   }
 
  private:
-  double left_ = 10e6;  ///< Ops, or what takes as long as one.
+  double left_ = 10e6;  ///< In ops, or work that takes as long as one.
 };
 
-/// The formula takes the longest chain of ops, and not how several get in each other's way, which
-/// uneven replicas do most: plans that one would write by hand are asked, too, as far as that takes
-/// no long simulations, those first that the formula finds best.
+/// Adds plans that one would write by hand. The formula takes the longest chain of ops. It does not
+/// see how several chains disturb each other, which uneven replicas do most. So these plans are
+/// simulated, too, the formula's best first, as far as that takes no long simulations.
 void add_even(const Scenario& scenario, const PlannerInput& input,
               std::vector<PlanCandidate>& candidates) {
   Budget budget;
@@ -200,10 +193,10 @@ void add_even(const Scenario& scenario, const PlannerInput& input,
   }
 }
 
-/// From a plan on to others that are one step away, as long as one is faster; all that were
-/// simulated join `known`. What the formula finds no faster is not asked: no run beats it, but
-/// where as few layers as fit are run again, of which it counts more than a simulation by an upper
-/// bound of the memory.
+/// Goes from a plan to others that are one step away, as long as one is faster. All simulated plans
+/// join `known`. Plans that the formula finds no faster are not simulated, as no run beats the
+/// formula. One exception: if as few layers as fit are recomputed, the formula counts more of them
+/// than a simulation, by an upper bound of the memory.
 void climb(const Scenario& scenario, const PlannerInput& input, SimulatedPlan plan, Budget& budget,
            std::vector<SimulatedPlan>& known) {
   const double beaten_by = scenario.schedule.recompute.as_few_as_fit() ? 0.15 : 0;
@@ -232,6 +225,126 @@ void climb(const Scenario& scenario, const PlannerInput& input, SimulatedPlan pl
   }
 }
 
+/// Whether candidates of other kinds than the formula's own are simulated, too.
+bool is_flushed(const Scenario& scenario) {
+  return !scenario.schedule.asynchronous() && scenario.plan.cost_model == CostModel::calibrated;
+}
+
+/// The costs that the formula counts for each layer. If all layers are recomputed, that is
+/// included. If as few as fit are, the formula finds their number itself.
+SizedCosts formula_costs(const Scenario& scenario) {
+  SizedCosts costs = costs_at(scenario.model->profile, scenario.micro_batch_size);
+  const RecomputeChoice& recompute = scenario.schedule.recompute;
+  if (recompute.kind != Recompute::none && !recompute.as_few_as_fit()) {
+    for (LayerCosts& layer : costs.layers) layer.backward.mean += layer.again().mean;
+  }
+  return costs;
+}
+
+/// The planner's input, without a progress callback. It refers to `scenario` and `costs`.
+PlannerInput planner_input(const Scenario& scenario, const std::vector<LayerCosts>& costs,
+                           const PlanningOptions& options) {
+  const Plan& plan = scenario.plan;
+  PlannerInput input{.graph = scenario.model->graph,
+                     .costs = costs,
+                     .cluster = scenario.cluster,
+                     .cost_model = plan.cost_model,
+                     .devices_at_most = options.devices_at_most,
+                     .optimizer_state = scenario.optimizer_state,
+                     .gradient_width = scenario.gradient_width,
+                     .residency = residency_of(scenario),
+                     .overheads = scenario.overheads,
+                     .straight = options.straight,
+                     .activation_transfers = plan.activation_transfers.value_or(
+                         plan.cost_model == CostModel::calibrated),
+                     .candidates = plan.candidates,
+                     .progress = {}};
+  if (plan.is_planned() && plan.stages)
+    input.stages_at_most = static_cast<std::uint32_t>(plan.stages->value);
+  return input;
+}
+
+/// The planner's result.
+struct Proposal {
+  Plans plans;
+  Diagnostics not_found;  ///< Why the formula had no plan, if the plans are by hand.
+};
+
+/// The formula's plans. If it finds none between two flushes, plans by hand: its memory is an upper
+/// bound and its search has an end, so equal stages may do.
+Result<Proposal> propose(const Scenario& scenario, PlannerInput input,
+                         const std::function<bool(double)>& progress) {
+  bool is_cancelled = false;
+  if (progress) {
+    input.progress = [&](double done) {
+      is_cancelled = !progress(done);
+      return !is_cancelled;
+    };
+  }
+  auto plans = plan(input);
+  if (plans) return Proposal{*std::move(plans), {}};
+  Diagnostics not_found = located(plans.problems(), scenario.plan_mark);
+  if (is_cancelled || !is_flushed(scenario)) return not_found;
+  return Proposal{plans_by_hand(input), std::move(not_found)};
+}
+
+/// The proposal, with nothing simulated yet.
+Planning planning_of(const Scenario& scenario, const Proposal& proposal) {
+  Planning planning{proposal.plans, {}, scenario.plan.cost_model, {}, {}, {}, {}};
+  if (!proposal.not_found.empty()) planning.not_found = proposal.not_found.front().message;
+  return planning;
+}
+
+/// Adds to the formula's best the plans that are simulated beside them: even plans, and the
+/// straight plan that is reported.
+void add_beside_formula(const Scenario& scenario, const PlannerInput& input, Plans& plans) {
+  add_even(scenario, input, plans.best);
+  if (plans.straight) add_new(*plans.straight, plans.best);
+}
+
+/// Simulates every candidate. Of those by hand, only those that fit are kept. Returns the problems
+/// to report if none is left: why the formula had none, or else those of the first candidate that
+/// failed.
+Diagnostics simulate_all(const Scenario& scenario, Diagnostics not_found, Planning& planning) {
+  for (const PlanCandidate& candidate : planning.plans.best) {
+    auto simulated = simulate_candidate(scenario, candidate);
+    if (simulated && planning.plans.by_hand && !simulated->fits) continue;
+    if (simulated) {
+      planning.ranked.push_back(*std::move(simulated));
+    } else if (not_found.empty()) {
+      not_found = simulated.problems();
+    }
+  }
+  return not_found;
+}
+
+bool is_better(const SimulatedPlan& a, const SimulatedPlan& b) {
+  return a.fits != b.fits ? a.fits : a.time_s < b.time_s;
+}
+
+/// Sorts the plans, the best first. The published formula's choice stays first, as the user asked
+/// for that.
+void rank(Planning& planning) {
+  const auto first =
+      planning.ranked.begin() + (planning.cost_model == CostModel::published ? 1 : 0);
+  std::stable_sort(first, planning.ranked.end(), is_better);
+}
+
+/// Climbs from the best few plans to plans next to them. Requires: `ranked` is sorted; it is sorted
+/// again afterwards.
+void climb_from_best(const Scenario& scenario, const PlannerInput& input,
+                     std::vector<SimulatedPlan>& ranked) {
+  constexpr std::size_t starts = 3;
+  const std::vector<SimulatedPlan> best(
+      ranked.begin(),
+      ranked.begin() + static_cast<std::ptrdiff_t>(std::min(starts, ranked.size())));
+  Budget budget;
+  for (const SimulatedPlan& start : best) {
+    if (start.fits) climb(scenario, input, start, budget, ranked);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), is_better);
+}
+
 /// A name as a double-quoted YAML scalar.
 std::string quoted(const std::string& name) {
   std::string text = "\"";
@@ -242,8 +355,8 @@ std::string quoted(const std::string& name) {
   return text + '"';
 }
 
-/// Layers per stage where the stages are runs of the topological order that scenarios count in;
-/// else the names.
+/// The partition in YAML: the number of layers per stage if the stages are runs of the topological
+/// order that scenarios count in, else the names.
 std::string partition_yaml(const Scenario& scenario, const PlanCandidate& candidate) {
   const LayerGraph& graph = scenario.model->graph;
   std::vector<std::string> stages;
@@ -291,87 +404,20 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate) {
 
 Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& options) {
   if (auto refused = check_scenario(scenario)) return *refused;
-  SizedCosts costs = costs_at(scenario.model->profile, scenario.micro_batch_size);
-  // Of as few as fit the formula counts how many that is.
-  const RecomputeChoice& recompute = scenario.schedule.recompute;
-  if (recompute.kind != Recompute::none && !recompute.as_few_as_fit()) {
-    for (LayerCosts& layer : costs.layers) layer.backward.mean += layer.again().mean;
-  }
-  const Plan& plan = scenario.plan;
-
-  // The planner proposes.
-  PlannerInput input{.graph = scenario.model->graph,
-                     .costs = costs.layers,
-                     .cluster = scenario.cluster,
-                     .cost_model = plan.cost_model,
-                     .devices_at_most = options.devices_at_most,
-                     .optimizer_state = scenario.optimizer_state,
-                     .gradient_width = scenario.gradient_width,
-                     .residency = residency_of(scenario),
-                     .overheads = scenario.overheads,
-                     .straight = options.straight,
-                     .activation_transfers = plan.activation_transfers.value_or(
-                         plan.cost_model == CostModel::calibrated),
-                     .candidates = plan.candidates,
-                     .progress = {}};
-  if (plan.is_planned() && plan.stages)
-    input.stages_at_most = static_cast<std::uint32_t>(plan.stages->value);
-  bool is_cancelled = false;
-  if (options.progress) {
-    input.progress = [&](double done) {
-      is_cancelled = !options.progress(done);
-      return !is_cancelled;
-    };
-  }
-  auto plans = plumbline::plan(input);
-  const bool is_flushed =
-      !scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated;
-  const Diagnostics none_found = plans ? Diagnostics{} : at_plan(scenario, plans.problems());
-  if (!plans && (is_cancelled || !is_flushed)) return none_found;
-  // The formula's memory is an upper bound, and its search has an end: equal stages may do.
-  if (!plans) plans = plans_by_hand(input);
-  Planning planning{*std::move(plans), {}, plan.cost_model, {}, {}, {}, {}};
-  if (!none_found.empty()) planning.not_found = none_found.front().message;
+  const SizedCosts costs = formula_costs(scenario);
+  const PlannerInput input = planner_input(scenario, costs.layers, options);
+  const auto proposal = propose(scenario, input, options.progress);
+  if (!proposal) return proposal.problems();
+  Planning planning = planning_of(scenario, *proposal);
   if (!costs.estimated.empty()) planning.estimated.push_back(costs.estimated);
   if (!options.devices_at_most) simulate_data_parallel(scenario, planning);
-
-  if (is_flushed) {
-    add_even(scenario, input, planning.plans.best);
-    // The straight plan that is told beside them is asked, too.
-    if (planning.plans.straight) add_new(*planning.plans.straight, planning.plans.best);
-  }
-
-  // Simulation decides.
-  Diagnostics refused = none_found;
-  for (const PlanCandidate& candidate : planning.plans.best) {
-    auto simulated = simulate_candidate(scenario, candidate);
-    if (simulated && planning.plans.by_hand && !simulated->fits) continue;
-    if (simulated) {
-      planning.ranked.push_back(*std::move(simulated));
-    } else if (refused.empty()) {
-      refused = simulated.problems();
-    }
-  }
+  if (is_flushed(scenario)) add_beside_formula(scenario, input, planning.plans);
+  const Diagnostics refused = simulate_all(scenario, proposal->not_found, planning);
   if (planning.ranked.empty()) return refused;
-  const auto better = [](const SimulatedPlan& a, const SimulatedPlan& b) {
-    return a.fits != b.fits ? a.fits : a.time_s < b.time_s;
-  };
-  // The published formula's choice stays first: it is asked what it says.
-  const auto first = planning.ranked.begin() + (plan.cost_model == CostModel::published ? 1 : 0);
-  std::stable_sort(first, planning.ranked.end(), better);
-  if (is_flushed) {
-    constexpr std::size_t starts = 3;
-    const std::vector<SimulatedPlan> best(
-        planning.ranked.begin(), planning.ranked.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                               starts, planning.ranked.size())));
-    Budget budget;
-    for (const SimulatedPlan& start : best) {
-      if (start.fits) climb(scenario, input, start, budget, planning.ranked);
-    }
-    std::stable_sort(planning.ranked.begin(), planning.ranked.end(), better);
-  }
-  if (planning.ranked.size() > std::max(1U, plan.candidates))
-    planning.ranked.resize(std::max(1U, plan.candidates));
+  rank(planning);
+  if (is_flushed(scenario)) climb_from_best(scenario, input, planning.ranked);
+  const std::size_t wanted = std::max(1U, scenario.plan.candidates);
+  if (planning.ranked.size() > wanted) planning.ranked.resize(wanted);
   return planning;
 }
 

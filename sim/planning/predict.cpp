@@ -9,7 +9,7 @@ Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation, const P
   auto setup = resolve(scenario, as);
   if (!setup) return setup.problems();
   auto outcome = predict(*std::move(setup), evaluation);
-  if (!outcome) return at_micro_batches(scenario, outcome.problems());
+  if (!outcome) return located(outcome.problems(), scenario.schedule.micro_batches_mark);
   return outcome;
 }
 

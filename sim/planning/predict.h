@@ -8,9 +8,9 @@
 
 namespace plumbline {
 
-/// What a run of the scenario comes to: resolve(), then predict() of the setup. `as`: the partition
-/// of another prediction, to be kept. Errors: those of resolve(); a run that does not fit into 64
-/// bits.
+/// The outcome of a run of the scenario: resolve(), then predict() of the setup. `as`, if given, is
+/// the partition of another prediction, to be kept. Errors: those of resolve(); a run that does not
+/// fit into 64 bits.
 Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation = Evaluation::events,
                         const Partition* as = nullptr);
 

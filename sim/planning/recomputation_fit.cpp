@@ -1,4 +1,5 @@
-// Numbers by their sum, the least first: those that lower bounds of the memory leave are simulated.
+// Numbers of recomputed layers, ordered by their sum, the least first. Numbers within the lower
+// bounds of the memory are simulated.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/planning/recomputation_fit.h"
@@ -19,15 +20,15 @@
 namespace plumbline {
 namespace {
 
-using Counts = std::vector<std::int64_t>;  ///< Of each stage.
+using Counts = std::vector<std::int64_t>;  ///< One number per stage.
 
-/// Stages that share devices, with all that have any of them: they choose together.
+/// A group of stages connected by shared devices. Their numbers are chosen together.
 struct Sharers {
   std::vector<std::uint32_t> stages;
-  std::vector<std::uint32_t> slots;   ///< Of the schedule.
-  std::int64_t layers = 0;            ///< Of all of them.
+  std::vector<std::uint32_t> slots;   ///< Slots of the schedule.
+  std::int64_t layers = 0;            ///< The sum over all of them.
   std::vector<std::uint32_t> evenly;  ///< The stage of each layer, equal shares first.
-  bool is_small = true;  ///< All numbers are asked; else only those with equal shares of layers.
+  bool is_small = true;  ///< Whether all numbers are tried; else only equal shares of layers.
 };
 
 std::uint32_t root_of(std::vector<std::uint32_t>& parents, std::uint32_t stage) {
@@ -35,7 +36,7 @@ std::uint32_t root_of(std::vector<std::uint32_t>& parents, std::uint32_t stage) 
   return stage;
 }
 
-/// The most choices of numbers of a group that are all asked.
+/// The most choices of numbers for which all choices of a group are tried.
 constexpr double kMaxChoices = 4096;
 
 void count_layers(const Partition& partition, Sharers& sharers) {
@@ -81,7 +82,7 @@ std::vector<LayerCosts> layer_costs(const Scenario& scenario) {
   return layers;
 }
 
-/// What stages reserve with 0, 1, ... recomputed layers each.
+/// The memory that stages reserve with 0, 1, ... recomputed layers each.
 std::vector<std::vector<StageMemory>> memory_by_count(const Scenario& scenario,
                                                       const TrainingSetup& setup,
                                                       const std::vector<LayerCosts>& layers) {
@@ -122,9 +123,9 @@ class Fit {
   /// Whether all smaller sums were excluded.
   bool is_exact() const { return is_exact_; }
 
-  /// The numbers that were found; nothing where none fit.
+  /// The numbers found; nothing if none fit.
   Result<std::optional<Counts>> find() {
-    // No group fits with fewer.
+    // First find the least sum of each group; no group fits with fewer.
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       if (!may_fit(groups_[g], Counts(layers_.size(), -1))) return std::optional<Counts>();
       is_exact_ = is_exact_ && groups_[g].is_small;
@@ -149,13 +150,13 @@ class Fit {
   }
 
  private:
-  /// Nodes that are simulated in all, a run counting for so many more: some tenths of a
-  /// second.
+  /// The most nodes that are simulated in total: some tenths of a second. Each run counts as kRun
+  /// more nodes.
   static constexpr double kMaxWork = 4e5;
   static constexpr double kRun = 1000;
 
-  /// The numbers of a group that add up to `sum` and that the lower bounds leave, those that take
-  /// the least time first.
+  /// The numbers of a group that add up to `sum` and are within the lower bounds, the fastest
+  /// first.
   const std::vector<Counts>& choices(std::size_t g, std::int64_t sum) {
     auto& known = choices_[g][static_cast<std::size_t>(sum)];
     if (known) return *known;
@@ -172,7 +173,7 @@ class Fit {
     return known.emplace(std::move(found));
   }
 
-  /// By the lower bounds, with the numbers that are set in `counts`.
+  /// Whether the group can fit by the lower bounds, with the numbers that are set in `counts`.
   bool may_fit(const Sharers& group, const Counts& counts) const {
     return std::all_of(group.slots.begin(), group.slots.end(), [&](std::uint32_t slot) {
       return floor_.of(slot, counts) <= *none_.setup.cluster.memory;
@@ -204,7 +205,7 @@ class Fit {
     counts[stage] = -1;
   }
 
-  /// What recomputation takes of a micro-batch.
+  /// The time of the recompute of one micro-batch.
   Duration time_of(const Sharers& group, const Counts& counts) const {
     Duration sum{};
     for (const std::uint32_t s : group.stages) {
@@ -215,7 +216,7 @@ class Fit {
     return sum;
   }
 
-  /// The least sum from `from` on that the lower bounds leave.
+  /// The least sum from `from` on with numbers within the lower bounds.
   std::optional<std::int64_t> min_of(std::size_t g, std::int64_t from) {
     for (std::int64_t sum = from; sum <= groups_[g].layers; ++sum) {
       if (!choices(g, sum).empty()) return sum;
@@ -233,7 +234,7 @@ class Fit {
     return predict_resolved(trial_, Evaluation::fastest);
   }
 
-  /// Simulates all numbers of the groups from `g` on that add up to `sum`.
+  /// Tries all numbers of the groups from `g` on that add up to `sum`.
   std::optional<Diagnostics> try_groups(std::size_t g, std::int64_t sum, Counts& counts) {
     if (left_ <= 0) return std::nullopt;
     if (g == groups_.size()) {
@@ -273,8 +274,8 @@ class Fit {
     return true;
   }
 
-  /// From the least sums on, one more for each group that does not fit; where these have all, for
-  /// the others.
+  /// Starts from the least sums, and takes the next sum of each group that does not fit. If these
+  /// groups have reached their maximum, it takes the next sum of the other groups.
   Result<std::optional<Counts>> step_up() {
     Counts counts(layers_.size(), 0);
     std::vector<std::int64_t> sums = min_;
@@ -298,14 +299,14 @@ class Fit {
   }
 
   Scenario trial_;
-  Outcome none_;  ///< Nothing is recomputed in it.
+  Outcome none_;  ///< The prediction without any recompute.
   std::vector<Sharers> groups_;
   std::vector<LayerCosts> costs_;
   MemoryFloor floor_;
-  Counts layers_;  ///< Of each stage.
-  /// By group and sum.
+  Counts layers_;  ///< One number per stage.
+  /// Choices by group and sum.
   std::vector<std::vector<std::optional<std::vector<Counts>>>> choices_;
-  std::vector<std::int64_t> min_;  ///< Sum of each group.
+  std::vector<std::int64_t> min_;  ///< The least sum of each group.
   double left_ = 0;
   bool is_exact_ = true;
   std::optional<Counts> best_;

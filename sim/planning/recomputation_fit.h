@@ -1,4 +1,4 @@
-// As few layers run again as the memory needs.
+// The smallest number of recomputed layers with which the memory suffices.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -7,14 +7,14 @@
 
 namespace plumbline {
 
-/// The scenario as it is, or, where schedule.recompute_layers is `fit`, with a number for each
-/// stage and a note of them: those with the least sum with which all devices fit, by simulated
-/// peaks; of several such the fastest, as far as there is time to simulate them. All smaller sums
-/// are excluded, by lower bounds of the memory (MemoryFloor) or by simulation; where these are too
-/// many the note says that they are the smallest that were found. Where nothing fits all layers are
-/// taken. AdaPipe (Sun et al. 2024) chooses stage by stage, too: under 1F1B a stage in front holds
-/// more micro-batches than one behind. Requires: a plan that is settled. Errors: no memory is
-/// given; those of predict_resolved().
+/// The scenario, with `schedule.recompute_layers: fit` replaced by a number of layers for each
+/// stage and a note; any other scenario is unchanged. The numbers are those with the least sum with
+/// which all devices fit, by simulated peaks. Among several such, they are the fastest, as far as
+/// there is time to simulate them. All smaller sums are excluded by lower bounds of the memory
+/// (MemoryFloor) or by simulation. If there are too many to exclude, the note calls the numbers the
+/// smallest that were found. If nothing fits, all layers are recomputed. AdaPipe (Sun et al. 2024)
+/// also chooses stage by stage: under 1F1B an early stage holds more micro-batches than a late one.
+/// Requires: a plan that is resolved. Errors: no memory is given; those of predict_resolved().
 Result<Scenario> fit_recomputation(Scenario scenario);
 
 }  // namespace plumbline

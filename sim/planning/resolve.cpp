@@ -1,4 +1,4 @@
-// What is left open first, then the rest.
+// Decides the open settings first, then the rest.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/planning/resolve.h"

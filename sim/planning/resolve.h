@@ -7,8 +7,8 @@
 
 namespace plumbline {
 
-/// The setup of any scenario. What it leaves open is decided first, with a note of each choice: see
-/// resolve_plan(). `as`: the partition of another setup, to be kept. Errors: those of
+/// The setup of any scenario. Its open choices are decided first, with a note of each: see
+/// resolve_plan(). `as`, if given, is the partition of another setup, to be kept. Errors: those of
 /// resolve_plan() and of resolve_setup().
 Result<TrainingSetup> resolve(const Scenario& scenario, const Partition* as = nullptr);
 

@@ -1,4 +1,4 @@
-// A graph whose costs are put in one difference after the other, each time with its longest path.
+// Adds one difference of costs after the other to a graph, each time with its longest path.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/bubble_terms.h"
@@ -36,7 +36,7 @@ Duration scaled(Duration time, Duration by, Duration of) {
              : share(time, static_cast<double>(by.count()), static_cast<double>(of.count()));
 }
 
-/// What each stage takes where all devices do the same: of each kind the mean of all.
+/// The times of each stage if all devices take the same time: the mean of all for each kind of op.
 std::vector<StageTimes> equal_times(const Outcome& p, const std::vector<StageTimes>& own) {
   const PipelineShape& shape = p.setup.schedule.shape;
   std::vector<std::uint32_t> stages_of(shape.slots, 0);
@@ -59,7 +59,7 @@ std::vector<StageTimes> equal_times(const Outcome& p, const std::vector<StageTim
             Duration{std::llround(of_device * static_cast<double>(replicas) / stages_of[slot])};
         continue;
       }
-      // The first stage of a device takes what does not divide.
+      // The first stage of a device takes the remainder of the division.
       const std::int64_t whole = std::llround(of_device);
       const std::int64_t part = whole / stages_of[slot];
       equal[s][kind] =
@@ -67,7 +67,7 @@ std::vector<StageTimes> equal_times(const Outcome& p, const std::vector<StageTim
       begun[slot] = true;
     }
   }
-  // A whole backward is the sum of its parts where every stage's is.
+  // A whole backward is the sum of its parts, if that holds for every stage.
   const bool adds_up = std::all_of(own.begin(), own.end(), [](const StageTimes& stage) {
     return stage[1] == stage[2] + stage[3];
   });
@@ -77,7 +77,8 @@ std::vector<StageTimes> equal_times(const Outcome& p, const std::vector<StageTim
   return equal;
 }
 
-/// As much as equal stages take, divided among the kinds as each stage's own time is.
+/// The total time of equal stages, divided among the kinds in the proportions of each stage's own
+/// times.
 std::vector<StageTimes> with_mean_sums(const std::vector<StageTimes>& equal,
                                        const std::vector<StageTimes>& own,
                                        const std::vector<std::size_t>& kinds) {
@@ -91,7 +92,7 @@ std::vector<StageTimes> with_mean_sums(const std::vector<StageTimes>& equal,
     }
     if (sum.count() == 0) continue;
     Duration left = mean;
-    bool is_same = true;  // but for rounding
+    bool is_same = true;  // except for rounding
     for (const std::size_t kind : kinds) {
       Duration& time = times[s][kind];
       time = kind == kinds.back() ? left
@@ -106,14 +107,14 @@ std::vector<StageTimes> with_mean_sums(const std::vector<StageTimes>& equal,
   return times;
 }
 
-/// What ops take besides what their stage says.
+/// Effects on the times of ops beyond the times of their stage.
 struct OpDetails {
   bool cut = false;     ///< Each part is launched by itself.
-  bool hidden = false;  ///< Of pairs, what one op hides of the other is taken off.
-  bool sliced = false;  ///< Slices differ.
+  bool hidden = false;  ///< In pairs, the time that one op hides of the other is subtracted.
+  bool sliced = false;  ///< Slices take different times.
 };
 
-/// The classes of cost of one graph by what they are, and what a run takes with other costs.
+/// A copy of a run's graph with its classes of cost sorted by kind. It times runs with other costs.
 class Variant {
  public:
   explicit Variant(const Outcome& p) : outcome_(p), graph_(p.graph) {
@@ -128,13 +129,13 @@ class Variant {
   /// Whether all costs are the run's own.
   bool is_actual() const { return graph_.costs == actual_; }
 
-  /// Nothing takes time.
+  /// Sets all times to 0.
   void clear() {
     for (Cost& cost : graph_.costs) cost.hold = cost.latency = cost.lead = cost.hidden = Duration{};
     changed_ = true;
   }
 
-  /// Ops take these times, and what their details are; their parts share that.
+  /// Sets the times of ops: these times, changed by the details. Parts of an op share its time.
   void set_ops(const std::vector<StageTimes>& times, const OpDetails& details) {
     for (const OpClass& op : ops_) {
       if (op.kind == kUpdate && !graph_.asynchronous()) continue;
@@ -161,7 +162,7 @@ class Variant {
   void set_overhead() { set_actual({graph_.nodes[gate()].cost}); }
   void set_collectives() { set_actual(collectives_); }
 
-  /// The run with the costs of now.
+  /// The run with the current costs.
   struct Run {
     Duration time{};
     double bubble = 0;
@@ -183,7 +184,8 @@ class Variant {
   }
 
  private:
-  /// What an op of one kind of one stage costs, or, where it is cut, each of its parts.
+  /// The cost classes of one kind of op of one stage: one class, or, if the op is cut, one per
+  /// part.
   struct OpClass {
     std::uint32_t stage = 0;
     std::size_t kind = 0;
@@ -199,7 +201,7 @@ class Variant {
     for (Cost& cost : graph_.costs) cost.slowdown = 0;
   }
 
-  /// Classes of their own: a hop may cost what a transfer costs.
+  /// Gives collectives cost classes of their own, since a hop may have the same cost as a transfer.
   void part_collectives() {
     const auto first = static_cast<std::uint32_t>(graph_.costs.size());
     bool any = false;
@@ -215,7 +217,7 @@ class Variant {
 
   void find_classes() {
     std::vector<bool> seen(graph_.costs.size(), false);
-    std::map<std::uint32_t, std::vector<std::uint32_t>> parts;  // by the class of the last one
+    std::map<std::uint32_t, std::vector<std::uint32_t>> parts;  // by the class of the last part
     const bool any_parts =
         std::any_of(graph_.activities.begin(), graph_.activities.end(),
                     [](const Activity& activity) { return is_part(activity.kind); });
@@ -247,7 +249,7 @@ class Variant {
     }
   }
 
-  /// Of each op, and of each part of one.
+  /// The launch time of each op, and of each part of an op.
   Duration launch(std::uint32_t stage) const {
     return op_time(outcome_, stage, 0) - outcome_.setup.costs.stages[stage].forward;
   }
@@ -282,12 +284,12 @@ class Variant {
   const Outcome& outcome_;
   OpGraph graph_;
   std::vector<Cost> actual_;
-  std::vector<std::int64_t> weights_;  ///< Of each class, how many streams its nodes hold.
+  std::vector<std::int64_t> weights_;  ///< One number per class: the streams that its nodes hold.
   std::vector<OpClass> ops_;
   std::vector<std::uint32_t> transfers_;
   std::vector<std::uint32_t> collectives_;
   std::vector<std::uint32_t> updates_;
-  bool changed_ = false;  ///< Since the last run.
+  bool changed_ = false;  ///< Costs have changed since the last run.
 };
 
 }  // namespace
@@ -328,7 +330,7 @@ BubbleTerms bubble_terms(const Outcome& p, bool measured) {
   const bool asynchronous = p.graph.asynchronous();
   const std::vector<StageTimes> equal = equal_times(p, own);
 
-  // Equal stages, and nothing else that takes time.
+  // Only equal stages take time.
   Variant variant(p);
   OpDetails details;
   variant.clear();
@@ -339,7 +341,7 @@ BubbleTerms bubble_terms(const Outcome& p, bool measured) {
   found.base_time = before.time;
   found.formula = formula_of(p.setup, variant.graph());
 
-  // One difference after the other is put in; what comes last is what would be taken away first.
+  // The differences are put in one after the other, in the reverse order of taking them away.
   const auto add = [&](BubbleCause cause, const Variant::Run& run) {
     if (run.time != before.time || run.bubble != before.bubble)
       found.terms.push_back({cause, run.bubble - before.bubble, run.time - before.time});

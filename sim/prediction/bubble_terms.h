@@ -1,5 +1,5 @@
-// What the bubble of a run is made of: that of equal stages on free links, and what each
-// difference from these adds.
+// The terms of a run's bubble: the bubble of equal stages on free links, and the addition by each
+// difference from these.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -17,18 +17,18 @@ namespace plumbline {
 
 struct Outcome;
 
-/// Why a bubble is not that of equal stages on free links, in the order in which the differences
-/// are taken away.
+/// The reasons why a bubble differs from the bubble of equal stages on free links. They stand in
+/// the order in which the differences are taken away.
 enum class BubbleCause : std::uint8_t {
-  measured,        ///< What a measured run has beside the simulation of the same costs.
-  changing_rates,  ///< Network cards that transfers share; neighbours that slow each other.
-  uneven_stages,   ///< Stages, or devices, that take more than others.
-  uneven_passes,   ///< Stages whose forward is another share of their time than that of others.
-  uneven_slices,   ///< Slices of a micro-batch that take more than others.
+  measured,        ///< The difference of a measured run from the simulation of the same costs.
+  changing_rates,  ///< Transfers that share network cards; neighbours that slow each other down.
+  uneven_stages,   ///< Stages, or devices, that take longer than others.
+  uneven_passes,   ///< Stages with different ratios of forward to backward.
+  uneven_slices,   ///< Slices of a micro-batch that take longer than others.
   pairs,           ///< A forward and a backward at the same time.
-  transfers,       ///< Latency and bandwidth of what goes from stage to stage.
-  collectives,     ///< All-reduces, or their halves, and the launches of the buckets.
-  updates,         ///< Of a synchronous run; of an asynchronous one they are a part of the stages.
+  transfers,       ///< Latency and bandwidth of the transfers between stages.
+  collectives,     ///< All-reduces or their halves, and the launches of buckets.
+  updates,         ///< For synchronous runs; in asynchronous runs updates belong to the stages.
   overhead,        ///< Time per iteration.
 };
 
@@ -37,53 +37,53 @@ inline constexpr std::size_t kBubbleCauses = static_cast<std::size_t>(BubbleCaus
 /// The cause as JSON writes it: "uneven_stages".
 std::string_view name(BubbleCause cause);
 
-/// What one difference adds: so much less is left where it is taken away, after those before it.
-/// Below 0 where it takes off.
+/// The amount that one difference adds: the bubble shrinks by it when the difference is taken away,
+/// after those before it. Below 0 if the difference makes the bubble smaller.
 struct BubbleTerm {
   BubbleCause cause = BubbleCause::uneven_stages;
-  double fraction = 0;  ///< Of the bubble fraction.
-  Duration time{};      ///< Of the makespan, or of the steady state of an asynchronous run.
+  double fraction = 0;  ///< Its part of the bubble fraction.
+  Duration time{};      ///< Its part of the makespan, or of an asynchronous run's steady state.
 };
 
-/// The stage that takes most, or the device, where devices have several.
+/// The stage that takes longest, or the device, if devices have several stages.
 struct SlowestStage {
   bool is_device = false;
-  std::uint32_t stage = 0;            ///< With `is_device` that of its stages which takes most.
-  std::uint32_t device = 0;           ///< Its first one, in the cluster.
-  std::vector<std::uint32_t> stages;  ///< Of that device.
-  double work_s = 0;                  ///< What a micro-batch takes of it, on average.
-  double above_mean = 0;              ///< By this share of the mean of all devices' work.
-  std::string why;                    ///< "head", "more layers", "recomputation"; "" = not known.
+  std::uint32_t stage = 0;   ///< With `is_device`, the slowest of the device's stages.
+  std::uint32_t device = 0;  ///< The first device of the stage, as the cluster numbers them.
+  std::vector<std::uint32_t> stages;  ///< The stages of that device.
+  double work_s = 0;                  ///< Time of a micro-batch on it, on average.
+  double above_mean = 0;  ///< Its work above the mean of all devices, as a share of that mean.
+  std::string why;        ///< "head", "more layers", "recomputation"; "" = not known.
 };
 
 /// A bubble fraction term by term. The differences are taken away one at a time, each time in a
 /// simulation, so that base and terms add up to the run: times to the nanosecond.
 struct BubbleTerms {
-  bool steady = false;  ///< Of the steady state of an asynchronous run.
+  bool steady = false;  ///< True: the bubble of an asynchronous run's steady state.
   double base = 0;      ///< The bubble fraction of equal stages on free links, in this order.
   Duration base_time{};
-  std::optional<ClosedForm> formula;    ///< That gives the base; nothing where it is simulated.
-  std::vector<BubbleTerm> terms;        ///< Those that change anything.
-  double whole = 0;                     ///< The run's.
-  std::optional<SlowestStage> slowest;  ///< Where stages are uneven.
+  std::optional<ClosedForm> formula;    ///< The formula of the base; nothing if it is simulated.
+  std::vector<BubbleTerm> terms;        ///< The terms that change anything.
+  double whole = 0;                     ///< The bubble fraction of the run.
+  std::optional<SlowestStage> slowest;  ///< Set if stages are uneven.
 };
 
-/// The terms of a run. Equal stages have each the mean of all for each kind of op (where stages
-/// have replicas, or devices several stages, so much that all devices do the same). First all
-/// stages take as much as the mean, each with its own ratio of forward to backward; then they have
-/// the same ratio, and so on, until nothing but equal stages takes time. Costs a longest path a
-/// term, none where all stages are alike and nothing else takes time. `measured` = the trace is
-/// that of a real run.
+/// The terms of a run. Equal stages take, for each kind of op, the mean of all stages. If stages
+/// have replicas, or devices several stages, the times make all devices work equally long. First
+/// all stages take the mean time, each with its own ratio of forward to backward. Then all have the
+/// same ratio, and so on, until only equal stages take time. Each term costs one longest path; none
+/// is needed if all stages are alike and nothing else takes time. `measured`: the trace is that of
+/// a real run.
 BubbleTerms bubble_terms(const Outcome& outcome, bool measured = false);
 
-/// The stage, or the device, that takes most; nothing where all take the same. The work of updates
-/// counts in an asynchronous run.
+/// The stage, or the device, that takes longest; nothing if all take the same time. In an
+/// asynchronous run the work of updates counts.
 std::optional<SlowestStage> slowest_stage(const Outcome& outcome);
 
-/// What an op of a stage takes, by its kind: F, B, I, W, U; launches and recomputation included.
+/// The time of an op of a stage by its kind (F, B, I, W, U), with launches and recomputation.
 Duration op_time(const Outcome& outcome, std::uint32_t stage, std::size_t kind);
 
-/// Which of the five kinds a stage runs for each micro-batch.
+/// The kinds, of the five, that a stage runs for each micro-batch.
 std::vector<std::size_t> kinds_of_work(const Outcome& outcome);
 
 }  // namespace plumbline

@@ -39,8 +39,8 @@ std::int64_t IterationClock::length(const Trace& trace) const {
 }
 
 double IterationClock::iteration_time_s(double length) const {
-  // In this order of the factors it is what TrainingSetup::iteration_time_of gives, to the last
-  // bit.
+  // This order of the factors gives the same result as TrainingSetup::iteration_time_of, to the
+  // last bit.
   return length / 1e9 / timed_ * micro_batches_;
 }
 

@@ -1,4 +1,4 @@
-// Reading the iteration time off the ends of a few nodes.
+// The iteration time, computed from the ends of a few nodes.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -10,30 +10,32 @@
 
 namespace plumbline {
 
-/// What a run is timed by: its end, and in an asynchronous run the ends of two backwards of stage 0
-/// that bound the steady state. It holds for every run of the outcome's graph.
+/// The ends of nodes that time a run: the end of the run, or, for an asynchronous run, the ends of
+/// two backwards of stage 0 that bound the steady state. It works for every run of the outcome's
+/// graph.
 class IterationClock {
  public:
   explicit IterationClock(const Outcome& outcome);
 
-  /// The nodes whose ends it needs besides the end of the run; none or two.
+  /// The nodes whose ends the clock needs besides the end of the run: none or two.
   const std::vector<std::uint32_t>& watched() const { return watched_; }
 
-  /// What it times, in nanoseconds, of a run that ends at row[0] and whose watched nodes end at
+  /// The measured length, in nanoseconds. The run ends at row[0]; its watched nodes end at
   /// row[stride] and row[2 * stride].
   std::int64_t length(const std::int64_t* row, std::size_t stride) const {
     return watched_.empty() ? row[0] : row[2 * stride] - row[stride];
   }
-  /// The same of a trace.
+  /// The same for a trace.
   std::int64_t length(const Trace& trace) const;
 
-  /// The iteration time of a run of this length, or what a change of the length changes it by.
+  /// The iteration time of a run of this length. For a change of the length, the change of the
+  /// iteration time.
   double iteration_time_s(double length) const;
 
  private:
   std::vector<std::uint32_t> watched_;
-  std::uint32_t micro_batches_ = 1;  ///< Of an iteration; in the length there are `timed_`.
-  std::uint32_t timed_ = 1;          ///< Micro-batches, or mini-batches of a synchronous run.
+  std::uint32_t micro_batches_ = 1;  ///< Per iteration; the length covers `timed_`.
+  std::uint32_t timed_ = 1;          ///< Micro-batches, or for a synchronous run mini-batches.
 };
 
 }  // namespace plumbline

@@ -14,14 +14,14 @@
 namespace plumbline {
 namespace {
 
-/// What an op of a stage takes.
+/// The time of an op of a stage.
 Duration time_of(const OpGraph& graph, std::uint32_t stage, ActivityKind kind) {
   const auto place = kind == ActivityKind::update ? std::size_t{OpGraph::kUpdateClass}
                                                   : static_cast<std::size_t>(kind);
   return graph.cost_of({stage}, place).hold;
 }
 
-/// The same for a schedule with chunks, where all stages are alike and links are free.
+/// The closed form for a schedule with chunks. All stages must be alike and links free.
 std::optional<ClosedForm> formula_of_chunks(const TrainingSetup& setup, const OpGraph& graph) {
   const std::uint32_t stages = setup.schedule.shape.stages();
   const auto& order = setup.schedule.issue_order;
@@ -105,7 +105,7 @@ Duration longest_end(const Trace& trace) {
   return end.time_since_epoch();
 }
 
-/// Of one mini-batch through all copies.
+/// The model FLOPs of one mini-batch in all copies.
 std::optional<double> model_flops_of(const TrainingSetup& setup) {
   auto flops = model_flops(setup.model->profile, setup.micro_batch_size);
   if (!flops && setup.network) flops = model_flops(*setup.network, setup.micro_batch_size);
@@ -113,8 +113,8 @@ std::optional<double> model_flops_of(const TrainingSetup& setup) {
   return *flops * setup.copies() * setup.micro_batches;
 }
 
-/// What an op of a stage sends within groups, in seconds.
-/// `sharers` share an update.
+/// The time in which an op of a stage sends within groups, in seconds. `sharers` devices share an
+/// update.
 double sent_by(const StageCost& stage, ActivityKind kind, bool recomputes, double sharers) {
   const double again = recomputes ? stage.sent.again : 0;
   switch (kind) {
@@ -134,8 +134,8 @@ double sent_by(const StageCost& stage, ActivityKind kind, bool recomputes, doubl
   }
 }
 
-/// Of all ops; nothing where no layer sends anything. Slices, and parts of an op, send in
-/// proportion to what they take of the whole op, but for their launches.
+/// The sum of that time over all ops; nothing if no layer sends. Slices, and parts of an op, send
+/// in proportion to their share of the op's time, launches excluded.
 std::optional<double> sent_in_groups_of(const TrainingSetup& setup, const OpGraph& graph) {
   const std::vector<StageCost>& stages = setup.costs.stages;
   const bool any = std::any_of(stages.begin(), stages.end(), [](const StageCost& stage) {
@@ -160,7 +160,7 @@ std::optional<double> sent_in_groups_of(const TrainingSetup& setup, const OpGrap
   return sum_s;
 }
 
-/// What the neighbours' slow-down comes to, over all compute.
+/// Adds a note on the total slow-down by neighbours, over all compute.
 void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
   if (!outcome.graph.has_slowdowns()) return;
   double at_full_pace = 0;
@@ -180,7 +180,7 @@ void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
       100 * std::abs(more), more < 0 ? "less" : "longer"));
 }
 
-/// How many pairs there are, and whether they hide anything.
+/// Adds a note on the number of pairs, and on whether they hide anything.
 void add_pairs_note(Outcome& outcome) {
   const OpGraph& graph = outcome.graph;
   if (outcome.setup.schedule.partners.empty()) return;
@@ -202,7 +202,7 @@ void add_pairs_note(Outcome& outcome) {
               "known (of layers that give their times it is not)"));
 }
 
-/// What a reader of the steady period should know of it.
+/// Adds notes for the reader of the steady period.
 void add_steady_notes(Outcome& outcome) {
   const auto& steady = outcome.metrics.steady;
   if (!steady) return;

@@ -1,4 +1,5 @@
-// What happens when in a run, and what that means: of a prediction and of a measured run alike.
+// The outcome of a run, predicted or measured: its events, their times, and the numbers that follow
+// from them.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,41 +17,41 @@
 
 namespace plumbline {
 
-/// How long an iteration takes in runs with noise.
+/// The iteration times of runs with noise.
 struct Uncertainty {
-  std::vector<double> iteration_times_s;  ///< One for each sampled run, ascending.
+  std::vector<double> iteration_times_s;  ///< One per sampled run, ascending.
   std::uint64_t seed = 1;
 
   /// The time that `share` of the runs do not exceed: the nearest rank. `share` in [0, 1].
   double iteration_time_s(double share) const;
 };
 
-/// A run, predicted or measured: what happens when, and what that means.
+/// A predicted or measured run: its events, their times, and the numbers that follow from them.
 struct Outcome {
   TrainingSetup setup;
   OpGraph graph;
   Trace trace;
   Metrics metrics;
-  std::vector<DeviceMemory> memory;  ///< By slot.
+  std::vector<DeviceMemory> memory;  ///< One per slot.
   std::optional<ClosedForm> formula;
   double iteration_time_s = 0;
-  std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
-  /// Of what devices computed, what was sending to others of their groups, in seconds of the time
-  /// of each device that has a slot; nothing where nothing was.
+  std::optional<double> throughput_samples_per_s;  ///< Nothing if the run takes no time.
+  /// The part of the compute time in which devices send to others of their groups. Seconds, summed
+  /// over the devices that have a slot; nothing if no device sends.
   std::optional<double> sent_in_groups_s;
   std::optional<double>
-      model_flops;  ///< Of an iteration of all copies: models/network/model_flops.h.
-  std::optional<Uncertainty> uncertainty;  ///< Of a prediction with noise.
-  /// What the bubble is made of, where it was asked for: bubble_terms().
+      model_flops;  ///< Per iteration of all copies; see models/network/model_flops.h.
+  std::optional<Uncertainty> uncertainty;  ///< For predictions with noise only.
+  /// The terms of the bubble, if the caller asked for them: see bubble_terms().
   std::optional<BubbleTerms> bubble_terms;
 
-  /// Of all copies.
+  /// The samples of one iteration in all copies.
   double samples_per_iteration() const;
-  /// That hold a stage, all of a group counted.
+  /// The devices that hold a stage. All devices of a group count.
   std::int64_t devices_used() const {
     return std::int64_t{graph.slots()} * graph.copies_represented * setup.group_devices();
   }
-  /// Of the cluster, all of a group counted.
+  /// The devices of the cluster. All devices of a group count.
   std::int64_t devices_in_all() const {
     return setup.cluster.device_count() * setup.group_devices();
   }
@@ -59,32 +60,32 @@ struct Outcome {
   std::string device_name(std::size_t slot) const {
     return std::to_string(graph.devices[slot].value);
   }
-  /// Of the model; nothing where the scenario's devices stand for groups that share them.
+  /// The parameters of the model; nothing if the scenario's devices stand for groups that share
+  /// them.
   std::optional<Bytes> parameters() const;
-  /// What each of these comes to on average; nothing for a run that takes no time.
+  /// The throughput per used device, on average; nothing if the run takes no time.
   std::optional<double> throughput_per_device() const;
-  /// Model FLOPs that each of them gets done in a second; nothing where the model's are unknown.
+  /// Model FLOPs per second and used device; nothing if the model's FLOPs are unknown.
   std::optional<double> flops_per_s_per_device() const;
-  /// That as a share of what a device could do, "MFU" (Chowdhery et al. 2022, appendix B); nothing
-  /// where the peak is unknown.
+  /// The same as a share of the device's peak, "MFU" (Chowdhery et al. 2022, appendix B); nothing
+  /// if the peak is unknown.
   std::optional<double> model_flops_utilization() const;
-  /// That as a share of the device time: the makespan of all devices.
+  /// sent_in_groups_s as a share of the device time, which is makespan x devices.
   std::optional<double> sent_in_groups_fraction() const;
-  /// Whether every device's peak is within the limit; nothing without a limit.
+  /// Whether every device's memory peak is within the limit; nothing without a limit.
   std::optional<bool> fits() const;
   std::optional<bool> fits(std::size_t slot) const;
 };
 
-/// The closed form for a run of `graph`, where its conditions hold: overlapped transfers without
-/// bandwidth, neighbours that do not matter, nothing but F and B that takes time, one mini-batch
-/// like the other.
+/// The closed form for a run of `graph`, if its conditions hold. Transfers overlap and have no
+/// bandwidth limit; neighbours do not matter; only F and B take time; all mini-batches are alike.
 std::optional<ClosedForm> formula_of(const TrainingSetup& setup, const OpGraph& graph);
 
-/// Reads off a trace of the setup's graph what it means. Errors, without a mark: device times that
-/// 64 bits do not hold.
+/// Computes the outcome from a trace of the setup's graph. Errors, without a mark: device times
+/// that do not fit into 64 bits.
 Result<Outcome> assess(TrainingSetup setup, OpGraph graph, Trace trace);
 
-/// One sentence about the device that is the farthest beyond the memory. Requires: fits() is false.
+/// One sentence about the device that exceeds its memory most. Requires: fits() is false.
 std::string shortage(const Outcome& outcome);
 
 }  // namespace plumbline

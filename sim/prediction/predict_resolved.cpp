@@ -10,7 +10,7 @@ Result<Outcome> predict_resolved(const Scenario& scenario, Evaluation evaluation
   auto setup = resolve_setup(scenario, /*for_run=*/true, as);
   if (!setup) return setup.problems();
   auto outcome = predict(*std::move(setup), evaluation);
-  if (!outcome) return at_micro_batches(scenario, outcome.problems());
+  if (!outcome) return located(outcome.problems(), scenario.schedule.micro_batches_mark);
   return outcome;
 }
 

@@ -8,10 +8,10 @@
 
 namespace plumbline {
 
-/// Predicts a scenario that leaves nothing open; predict() (sim/planning/predict.h) takes any. With
-/// `as`, a run of this partition. Requires: a partition that is not to be planned, recomputation
-/// that is not to be fitted. Errors: those of resolve_setup(); a run that does not fit into 64
-/// bits.
+/// Predicts a scenario that leaves nothing open; predict() (sim/planning/predict.h) takes any
+/// scenario. `as`, if given, is the partition. Requires: a partition that is not to be planned,
+/// recomputation that is not to be fitted. Errors: those of resolve_setup(); a run that does not
+/// fit into 64 bits.
 Result<Outcome> predict_resolved(const Scenario& scenario,
                                  Evaluation evaluation = Evaluation::events,
                                  const Partition* as = nullptr);

@@ -10,8 +10,8 @@
 namespace plumbline {
 namespace {
 
-/// Whether the first copy tells what all do. Runs that noise or neighbours part are simulated
-/// whole.
+/// Whether the first copy can stand for all. Runs in which copies differ by noise or neighbours are
+/// simulated whole.
 bool one_tells_all(const TrainingSetup& setup) {
   return setup.copies() > 1 && !setup.whole_model() && !setup.noise &&
          setup.costs.slowdowns.empty() && setup.costs.updates_at_once.empty() &&
@@ -33,11 +33,11 @@ Result<Outcome> predict(TrainingSetup setup, Evaluation evaluation) {
   // Simulate.
   Trace trace = evaluate(*graph, evaluation);
 
-  // Read off what it means.
+  // Compute the outcome.
   auto outcome = assess(std::move(setup), *std::move(graph), std::move(trace));
   if (!outcome) return outcome;
 
-  // Sample what noise does to it.
+  // Sample runs with noise.
   if (outcome->setup.noise)
     outcome->uncertainty = sample_uncertainty(*outcome->setup.noise, *outcome);
   return outcome;

@@ -9,13 +9,14 @@ namespace plumbline {
 
 /// How a run is evaluated. Both give the same times to the tick.
 enum class Evaluation {
-  events,  ///< By the event engine, all of it.
-  /// As a longest path where no rates change under way, else by the event engine; of copies that
-  /// are alike the first one for all of them: its graph `copies_represented` them.
+  events,  ///< The whole graph, by the event engine.
+  /// As a longest path if no rates change during the run, else by the event engine. If copies are
+  /// alike, only the first one is evaluated; OpGraph::copies_represented counts them.
   fastest,
 };
 
-/// What a run of this setup comes to. Errors, without a mark: a run that does not fit into 64 bits.
+/// The outcome of a run of this setup. Errors, without a mark: a run that does not fit into 64
+/// bits.
 Result<Outcome> predict(TrainingSetup setup, Evaluation evaluation = Evaluation::events);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// The stage that takes most, and what in it takes it.
+// The slowest stage, and the reason for it.
 //
 // SPDX-License-Identifier: MIT
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace plumbline {
 namespace {
 
-constexpr double kSame = 1e-6;  ///< Of times that differ by less, as a share, neither is longer.
+constexpr double kSame = 1e-6;  ///< Relative difference below which two times count as equal.
 
 double sum_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -22,7 +22,7 @@ double mean_of(const std::vector<double>& values) {
   return sum_of(values) / static_cast<double>(values.size());
 }
 
-/// What each layer takes for a micro-batch, and what of that is recomputation, in nanoseconds.
+/// The time of each layer for a micro-batch, and the recomputation in it, in nanoseconds.
 struct LayerTimes {
   std::vector<double> whole;
   std::vector<double> again;
@@ -39,8 +39,8 @@ struct LayerTimes {
   }
 };
 
-/// The layers whose name, but for its number, or whose kind no other layer has, in a model in which
-/// most are alike: an embedding, a head.
+/// The layers that are unlike all others, in a model in which most layers are alike: an embedding,
+/// a head. No other layer has the same kind, or the same name apart from its number.
 std::vector<bool> unlike_others(const LayerGraph& graph) {
   std::map<std::string, std::size_t> count;
   const auto key = [&](const Layer& layer) {
@@ -58,7 +58,7 @@ std::vector<bool> unlike_others(const LayerGraph& graph) {
   return unlike;
 }
 
-/// Why a stage takes more than the mean: what it would have to lose to take no more.
+/// The reason why a stage takes longer than the mean: the part without which it would not.
 class Reason {
  public:
   Reason(const TrainingSetup& setup, std::uint32_t stage)
@@ -79,7 +79,7 @@ class Reason {
   }
 
  private:
-  /// Of each stage and device, what its layers take less `left_out`.
+  /// The time of each stage per device, without `left_out`.
   std::vector<double> without(const std::vector<double>& left_out) const {
     std::vector<double> sums;
     for (std::size_t s = 0; s < stages_.size(); ++s) {
@@ -102,8 +102,8 @@ class Reason {
     return *std::max_element(layers.begin(), layers.end(),
                              [&](LayerId a, LayerId b) { return times[a.value] < times[b.value]; });
   }
-  /// What the layer takes more than the median of all; 0 where that is no more than a twentieth, or
-  /// where the layer is all of its stage.
+  /// The time by which the layer exceeds the median of all layers. It is 0 if that is at most a
+  /// twentieth, or if the layer is the whole stage.
   std::vector<double> beyond_median(LayerId layer) const {
     std::vector<double> sorted = times_.whole;
     const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
@@ -113,7 +113,8 @@ class Reason {
     if (stages_[stage_].layers.size() > 1 && more > *middle / 20) beyond[layer.value] = more;
     return beyond;
   }
-  /// Also for each of its devices; layers that take no time are none.
+  /// Whether the stage has more layers than the mean, also per device. Layers that take no time do
+  /// not count.
   bool has_more_layers() const {
     std::vector<double> counts;
     std::vector<double> of_device;
@@ -143,7 +144,7 @@ std::size_t longest_of(const std::vector<double>& times) {
 
 std::optional<SlowestStage> slowest_stage(const Outcome& p) {
   const PipelineShape& shape = p.setup.schedule.shape;
-  std::vector<double> stages;  // what a micro-batch takes of each of its devices, on average
+  std::vector<double> stages;  // time of a micro-batch per device, on average
   std::vector<double> devices(shape.slots, 0.0);
   std::vector<std::uint32_t> held(shape.slots, 0);
   for (std::uint32_t s = 0; s < shape.stages(); ++s) {
@@ -160,7 +161,7 @@ std::optional<SlowestStage> slowest_stage(const Outcome& p) {
       std::all_of(held.begin(), held.end(), [](std::uint32_t n) { return n == 1; });
   const bool is_device = !one_each && devices[longest_of(devices)] > mean_of(devices) * (1 + kSame);
   if (!one_each && !is_device && shape.positions.size() == shape.slots)
-    return std::nullopt;  // how a device divides its work changes nothing
+    return std::nullopt;  // the division of work within a device changes nothing
   const std::vector<double>& all = is_device ? devices : stages;
   const double mean = one_each || is_device ? mean_of(devices) : mean_of(stages);
   const std::size_t longest = longest_of(all);

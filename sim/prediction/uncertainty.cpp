@@ -23,7 +23,7 @@ std::size_t op_kind(ActivityKind kind) {
   return static_cast<std::size_t>(op_of(kind));
 }
 
-/// The times of one run's ops, run by run.
+/// The sampled times of a run's ops.
 class Sampler {
  public:
   Sampler(const NoiseSampling& sampling, const Outcome& outcome)
@@ -41,7 +41,8 @@ class Sampler {
     }
   }
 
-  /// Calls `set(node, hold)` for every op of run `run`, or for its parts, which all vary alike.
+  /// Calls `set(node, hold)` for every op of run `run`, or for each of its parts. The parts of an
+  /// op vary alike.
   template <class Set>
   void sample(std::uint32_t run, Set&& set) const {
     for (const std::uint32_t node : nodes_) {
@@ -57,8 +58,8 @@ class Sampler {
   Noise noise_;
   const OpGraph& graph_;
   std::vector<OpSpreads> spreads_;
-  std::vector<std::uint32_t> ops_;    ///< Of each node, the op that it is a part of.
-  std::vector<std::uint32_t> nodes_;  ///< That take time.
+  std::vector<std::uint32_t> ops_;    ///< One per node: the op that it is a part of.
+  std::vector<std::uint32_t> nodes_;  ///< The nodes that take time.
 };
 
 std::vector<double> sample_side_by_side(const Sampler& sampler, const IterationClock& clock,
@@ -109,8 +110,7 @@ std::vector<double> sample_by_events(const Sample& sample, const IterationClock&
   return times;
 }
 
-/// Iteration times of runs whose ops differ by a millionth, and by a nanosecond where that is more;
-/// ascending.
+/// The iteration times, ascending, of runs whose ops differ by a millionth and by a nanosecond.
 std::vector<double> times_by_little(const Outcome& outcome, std::uint32_t runs) {
   NoiseSampling little;
   little.noise.spread = 1e-6;
@@ -155,7 +155,7 @@ std::optional<std::string> lockstep_note(const Outcome& outcome) {
   const double middle = times[times.size() / 2];
   const auto text = [](double time_s) { return to_text(round_up(time_s * 1e9)); };
   const auto change = [&](double time_s) { return 100 * (time_s / now - 1); };
-  // Not so by itself, as soon as anything differs.
+  // All runs with small differences are unlike the prediction.
   if ((now < first || now > last) && std::abs(change(middle)) >= 1) {
     return fmt::format(
         "transfers that share a card start at the very same instants here: with ops that differ by "
@@ -173,7 +173,7 @@ std::optional<std::string> lockstep_note(const Outcome& outcome) {
 double probability_faster(const Outcome& a, const Outcome& b) {
   const std::vector<double>& ours = a.uncertainty->iteration_times_s;
   const std::vector<double>& theirs = b.uncertainty->iteration_times_s;
-  // Per sample: time / samples in an iteration, so that both are multiplied by the other's samples.
+  // Compares time / samples. To avoid a division, each time is multiplied by the other's samples.
   const double our_samples = a.samples_per_iteration();
   const double their_samples = b.samples_per_iteration();
   double won = 0;

@@ -1,4 +1,4 @@
-// What noise does to a run: the distribution of its time, from many sampled runs.
+// The effect of noise on a run: the distribution of its time, from many sampled runs.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,20 +12,20 @@
 
 namespace plumbline {
 
-/// The iteration times of sampled runs, in each of which every F, B, I, W and U takes another time.
-/// Transfers keep theirs. An op scatters as `sampling` says: as its stage was measured, else all
-/// alike.
+/// The iteration times of sampled runs. In each run, every F, B, I, W and U takes another time;
+/// transfers keep theirs. `sampling` gives the spread of an op: the measured one of its stage, else
+/// the same for all.
 Uncertainty sample_uncertainty(const NoiseSampling& sampling, const Outcome& outcome);
 
-/// Where transfers share cards, what arrives at the very same instant shares them for ever; a run
-/// whose ops differ by a millionth, or a nanosecond, may fall into another step, and be faster; and
-/// each of several such runs into one of its own. Says so where up to eleven such runs are 1 % or
-/// more apart, from the prediction or from each other; nothing for a prediction with noise, without
-/// transfers that share, or of more than two million activities.
+/// A note on runs in lockstep. Transfers that arrive at a shared card at the very same instant
+/// share it for ever. A run whose ops differ by a millionth, or by a nanosecond, may find another
+/// rhythm and be faster; each such run may find its own. The note says so if up to eleven such runs
+/// are 1 % or more apart, from the prediction or from each other. Nothing for a prediction with
+/// noise, without transfers that share cards, or with more than two million activities.
 std::optional<std::string> lockstep_note(const Outcome& outcome);
 
 /// The probability that a run of `a` takes less time per sample than one of `b`, over all pairs of
-/// their samples; of equal ones the half counts. Requires: both have an uncertainty.
+/// their sampled runs. Equal pairs count half. Requires: both have an uncertainty.
 double probability_faster(const Outcome& a, const Outcome& b);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Simulating the textbook's pipeline three times: equal and free, uneven, with latency.
+// Simulates the textbook's pipeline three times: equal and free, uneven, with latency.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/bubble.h"
@@ -88,7 +88,7 @@ std::string formulas(std::uint64_t p, std::uint64_t m) {
          table.print();
 }
 
-/// The stage whose forward and backward take most; nothing where all take the same.
+/// The stage whose forward and backward take longest; nothing if all take the same time.
 std::optional<SlowestStage> slowest_of(const BubbleQuestion& question) {
   Duration sum{};
   Duration longest{};

@@ -1,4 +1,4 @@
-// The bubble of the textbook beside the simulated one, and which term makes the difference.
+// The bubble of the textbook beside the simulated one, and the terms of the difference.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -14,21 +14,21 @@ namespace plumbline {
 
 /// One mini-batch of a pipeline with one stage a device and transfers that overlap with compute.
 struct BubbleQuestion {
-  std::vector<Duration> forward;  ///< Of each stage.
+  std::vector<Duration> forward;  ///< One per stage.
   std::vector<Duration> backward;
-  Duration latency{};  ///< Of each link.
+  Duration latency{};  ///< The latency of each link.
   std::uint32_t micro_batches = 1;
 };
 
-/// What one schedule makes of it.
+/// The result of one schedule.
 struct BubbleAnswer {
   std::string schedule;
-  Duration makespan{};  ///< Simulated.
+  Duration makespan{};  ///< The simulated makespan.
   double bubble_fraction = 0;
   double bubble_overhead = 0;
-  std::optional<ClosedForm> formula;  ///< Where one holds for these times.
-  /// The makespan in three terms, simulated one after the other: every stage with the mean times
-  /// and free links; what the differences between stages add; what latency adds to that.
+  std::optional<ClosedForm> formula;  ///< The formula, if one holds for these times.
+  /// The makespan in three terms, simulated one after the other: all stages with the mean times and
+  /// free links; the addition by differences between stages; the addition by latency.
   Duration equal_and_free{};
   Duration by_uneven_stages{};
   Duration by_latency{};
@@ -44,8 +44,8 @@ struct AnsweredBubble {
   std::vector<BubbleAnswer> answers;
 };
 
-/// Of several questions a row each: the formulas, and the simulated bubble fraction of each
-/// schedule. Requires: at least one, with the answers of the same schedules.
+/// One row per question: the formulas, and the simulated bubble fraction of each schedule.
+/// Requires: at least one question; answers of the same schedules.
 std::string to_text(const std::vector<AnsweredBubble>& rows);
 
 /// The formulas with the numbers put in, the table, and the difference in words.

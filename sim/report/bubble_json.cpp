@@ -1,4 +1,4 @@
-// One object; what is not known is null.
+// One object; unknown values are null.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/bubble_json.h"

@@ -1,4 +1,4 @@
-// Points are rounded from their sums, so that what is printed adds up.
+// Points are rounded from their sums, so that the printed numbers add up.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/bubble_words.h"
@@ -14,20 +14,20 @@
 namespace plumbline {
 namespace {
 
-/// Hundredths of a percent, as they are printed.
+/// Hundredths of a percent, as printed.
 std::int64_t hundredths(double fraction) { return std::llround(1e4 * fraction); }
 
 std::string points(std::int64_t hundredths) {
   return fmt::format("{:.2f} points", static_cast<double>(hundredths) / 100);
 }
 
-/// A term with as many points as its sum grows by in print.
+/// A term with the points by which the printed sum grows.
 struct PrintedTerm {
   BubbleCause cause;
   std::int64_t points = 0;
 };
 
-/// In the order of the causes, but that what is no cost of its own comes last.
+/// The printed terms, in the order of the causes. Causes that are no costs of their own come last.
 std::vector<PrintedTerm> printed(const BubbleTerms& terms) {
   std::vector<PrintedTerm> found;
   double sum = terms.whole;
@@ -42,7 +42,7 @@ std::vector<PrintedTerm> printed(const BubbleTerms& terms) {
   return found;
 }
 
-/// What the term is of, as a plural or a name.
+/// The cause of the term, as a plural or a name.
 std::string what(const Outcome& p, BubbleCause cause) {
   switch (cause) {
     case BubbleCause::uneven_stages:
@@ -75,13 +75,13 @@ std::string what(const Outcome& p, BubbleCause cause) {
   return "";
 }
 
-/// Whether the steady state of an asynchronous run can be no shorter for this stage or device.
+/// Whether this stage or device sets the period of an asynchronous run's steady state.
 bool sets_period(const Outcome& p, const SlowestStage& slowest) {
   const auto& steady = p.metrics.steady;
   return steady && steady->period_s <= slowest.work_s * (1 + 1e-6);
 }
 
-/// "" where there is nothing more to say.
+/// A further remark on a term; "" = none.
 std::string remark(const Outcome& p, const BubbleTerms& terms, BubbleCause cause) {
   if (cause == BubbleCause::uneven_stages && terms.slowest) {
     return to_text(*terms.slowest) + (sets_period(p, *terms.slowest) ? "; it sets the period" : "");

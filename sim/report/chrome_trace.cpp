@@ -1,4 +1,4 @@
-// Chrome's trace format: one JSON object an event, written straight into a buffer.
+// Chrome's trace format: one JSON object per event, written directly into a buffer.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/chrome_trace.h"
@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kCompute = 0;
 constexpr std::uint32_t kIdle = 1;
 constexpr std::uint32_t kFirstChannel =
-    2;  ///< Two tracks a channel: one at its sender, one at its receiver.
+    2;  ///< Two tracks per channel: one at its sender, one at its receiver.
 
 /// Microseconds with the nanoseconds as decimals.
 struct Microseconds {
@@ -40,7 +40,7 @@ struct fmt::formatter<plumbline::Microseconds> : fmt::formatter<std::string_view
 namespace plumbline {
 namespace {
 
-/// `F 12`, `U 7`: what a slice is called; a transfer by the op that it feeds.
+/// The name of a slice: `F 12`, `U 7`. A transfer has the name of the op that it feeds.
 std::string slice_name(const Activity& activity) {
   if (is_collective(activity.kind)) return to_text(activity);
   constexpr char letters[] = "FBIWBWFUFB";
@@ -50,7 +50,7 @@ std::string slice_name(const Activity& activity) {
 
 class Writer {
  public:
-  /// `place` of `runs`: their devices stand in turn.
+  /// The run has number `place` among `runs` runs, whose devices alternate.
   Writer(const TracedRun& run, std::uint32_t place, std::uint32_t runs, fmt::memory_buffer& out)
       : p_(run.outcome),
         title_(run.title),
@@ -159,7 +159,7 @@ class Writer {
       slice("send ", node, n.resource, kCompute, span.begin, span.end);
       return slice("recv ", node, n.peer_resource, kCompute, span.begin, span.end);
     }
-    // The receiver's slice is the sender's, later by the latency: so neither overlaps with its
+    // The receiver's slice is the sender's, shifted by the latency. So neither overlaps with its
     // neighbours.
     const Duration latency = latency_of(node);
     const std::uint32_t channel = n.resource - graph_.slots();
@@ -191,7 +191,7 @@ class Writer {
     }
   }
 
-  /// The track on which a node is shown where it begins (or ends), if it is shown at all.
+  /// The track on which the begin (or end) of a node is shown, if it is shown at all.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> place(std::uint32_t node,
                                                                bool at_end) const {
     const Activity& activity = graph_.activities[node];
@@ -224,7 +224,8 @@ class Writer {
     return graph_.holds_channel(node) ? span.begin + latency_of(node) : span.begin;
   }
 
-  /// What of a transfer's span is shown as its latency: one that was measured may be over sooner.
+  /// The part of a transfer's span that is shown as its latency. A measured transfer may be shorter
+  /// than its latency.
   Duration latency_of(std::uint32_t node) const {
     return std::min(graph_.cost(node).latency, spans_[node].end - spans_[node].begin);
   }

@@ -10,18 +10,18 @@
 
 namespace plumbline {
 
-/// A process a device, with tracks for compute, for idle time, and for what goes to and comes from
-/// each other device; counters for memory and micro-batches in flight; arrows along the critical
-/// path. Slices on one track never overlap. A blocking transfer stands on the compute tracks of
-/// both ends, which it holds. Slices are named `F 12`, `send F 12`, `recv F 12`, `idle transfer`:
-/// kind and micro-batch, numbered through the run. Times are microseconds with three decimals:
-/// exact.
+/// One process per device. It has tracks for compute, for idle time, and for the transfers to and
+/// from each other device; counters for memory and micro-batches in flight; arrows along the
+/// critical path. Slices on one track never overlap. A blocking transfer stands on the compute
+/// tracks of both ends, since it holds both. Slices are named `F 12`, `send F 12`, `recv F 12`,
+/// `idle transfer`: kind and micro-batch, numbered through the run. Times are microseconds with
+/// three decimals: exact.
 std::string chrome_trace(const Outcome& outcome);
 
-/// A run that stands in a file beside others.
+/// One of several runs in a file.
 struct TracedRun {
   const Outcome& outcome;
-  std::string title;  ///< Before the names of its devices: "predicted ".
+  std::string title;  ///< Prefix of the names of its devices: "predicted ".
 };
 
 /// Several runs on the same devices in one file: device 0 of each, one above the other, then device

@@ -1,4 +1,4 @@
-// The comparison's JSON, and behind it the columns of the runs that have a trace.
+// The comparison's JSON, then the columns of the runs that have a trace.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/compare_html.h"
@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/bug.h"
+#include "sim/report/compare_report.h"
 #include "sim/report/page_file.h"
 #include "sim/report/report_columns.h"
 #include "sim/report/report_facts.h"
@@ -15,7 +16,7 @@
 namespace plumbline {
 namespace {
 
-/// In the order in which their code may run.
+/// The modules, in an order in which their code may run.
 constexpr std::string_view kCompareModules[] = {"format.js",
                                                 "codec.js",
                                                 "run.js",

@@ -6,7 +6,7 @@
 
 #include "base/json_value.h"
 #include "sim/prediction/uncertainty.h"
-#include "sim/whatif/compare.h"
+#include "sim/report/compare_report.h"
 #include "sim/whatif/likeness.h"
 
 namespace plumbline {

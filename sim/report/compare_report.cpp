@@ -1,6 +1,8 @@
 // Columns side by side.
 //
 // SPDX-License-Identifier: MIT
+#include "sim/report/compare_report.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 
 #include "base/quantity.h"
 #include "base/table.h"
-#include "sim/whatif/compare.h"
 #include "sim/whatif/likeness.h"
 
 namespace plumbline {
@@ -18,7 +19,7 @@ namespace {
 constexpr std::size_t kMaxDevicesShown = 8;
 constexpr std::size_t kMaxKeysShown = 20;
 
-/// How far `value` is from the first run's; "" where that is 0.
+/// The relative difference of `value` from the first run's; "" if that is 0.
 std::string relative(double value, double first) {
   if (value == first) return "same";
   return first != 0 ? fmt::format("{:+.2f} %", 100 * (value / first - 1)) : "";
@@ -31,7 +32,8 @@ std::string points(double value, double first) {
 
 std::string rate(double value) { return fmt::format("{:.5g}", value); }
 
-/// Rows of a table with a column a run and, behind each but the first, one of differences.
+/// The rows of a table. Each run has a column; each run but the first also has a column of
+/// differences.
 class Columns {
  public:
   explicit Columns(const std::vector<ComparedRun>& runs) : runs_(runs) {
@@ -93,7 +95,8 @@ void add_noise(Columns& columns, const std::vector<ComparedRun>& runs) {
   }
 }
 
-/// What an iteration is for a device on average: rows that add up to the iteration time.
+/// Adds the busy and idle times of a device in one iteration, on average. The rows add up to the
+/// iteration time.
 void add_shares(Columns& columns, const std::vector<ComparedRun>& runs) {
   columns.row(
       "  busy", [](const ComparedRun& run) { return run.busy_s; }, time_text, relative);
@@ -140,7 +143,8 @@ void add_memory(Columns& columns, const std::vector<ComparedRun>& runs) {
   }
 }
 
-/// The throughput of a device where the runs have different numbers of them, and utilization.
+/// Adds the throughput per device, if the runs have different numbers of devices, and the
+/// utilization.
 void add_rates(Columns& columns, const std::vector<ComparedRun>& runs) {
   const auto any = [&](const auto& test) { return std::any_of(runs.begin(), runs.end(), test); };
   if (any([&](const ComparedRun& r) { return r.devices_used != runs.front().devices_used; })) {
@@ -157,7 +161,7 @@ void add_rates(Columns& columns, const std::vector<ComparedRun>& runs) {
   }
 }
 
-/// How many devices, micro-batches and samples there are.
+/// Adds the numbers of stages, devices, micro-batches and samples.
 void add_counts(Columns& columns, const std::vector<ComparedRun>& runs) {
   const auto counts = [](double value) { return fmt::format("{:.0f}", value); };
   const auto nothing = [](double, double) { return std::string(); };
@@ -195,8 +199,8 @@ void add_counts(Columns& columns, const std::vector<ComparedRun>& runs) {
       [](double value) { return fmt::format("{:.0f} samples", value); }, nothing);
 }
 
-/// Who the text holds for, behind its kind: "note (1f1b, zb-v): ..."; nobody where it holds for
-/// all.
+/// Texts with their kind and their runs: "note (1f1b, zb-v): ...". No runs are named if a text
+/// holds for all.
 std::string told(std::string_view kind, const std::vector<SharedText>& texts,
                  const std::vector<ComparedRun>& runs) {
   std::string lines;
@@ -208,7 +212,7 @@ std::string told(std::string_view kind, const std::vector<SharedText>& texts,
   return lines;
 }
 
-/// The keys in which the runs differ, a row each; "" where they do in none.
+/// The keys in which the runs differ, a row each; "" if they differ in none.
 std::string keys_table(const std::vector<ComparedRun>& runs) {
   const std::vector<DifferingKey> keys = differing_keys(runs);
   if (keys.empty()) return "";

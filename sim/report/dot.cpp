@@ -1,4 +1,4 @@
-// Boost.Graph writes the format and quotes what has to be quoted.
+// Boost.Graph writes the format and quotes names where necessary.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/dot.h"

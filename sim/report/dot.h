@@ -12,11 +12,12 @@
 
 namespace plumbline {
 
-/// The most nodes of an op graph that are drawn: Graphviz lays no more out in reasonable time.
+/// The largest number of nodes of an op graph that is drawn. Graphviz cannot lay out more in
+/// reasonable time.
 inline constexpr std::uint32_t kMaxDrawnNodes = 5'000;
 
-/// The layers with their parameters and the stage that each is in, and who consumes what. A layer's
-/// name stays text, whatever it holds.
+/// The layers with their parameters and stages, and the edges to their consumers. A layer's name
+/// stays plain text, whatever characters it contains.
 std::string layer_graph_dot(const LayerGraph& graph, const Partition& partition);
 
 /// The activities of a run: solid edges bring data, dotted ones are the order on a device or link.

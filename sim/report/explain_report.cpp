@@ -21,7 +21,7 @@ namespace plumbline {
 namespace {
 
 constexpr std::size_t kShownSegments = 16;
-constexpr std::size_t kShownSensitivities = 8;  // besides those of every stage or link
+constexpr std::size_t kShownSensitivities = 8;  // besides the sensitivities of every stage or link
 constexpr std::size_t kShownWaits = 8;
 constexpr std::size_t kShownSteps = 8;
 
@@ -89,7 +89,7 @@ std::string path_table(const Outcome& p, const Explanation& e) {
          table.print();
 }
 
-/// Down to which time making it shorter gains at the same rate.
+/// The time down to which a reduction gains at the same rate.
 std::string limit_of(const Sensitivity& sensitivity) {
   if (!sensitivity.until) return "?";
   if (*sensitivity.until >= 1) return "0 s";
@@ -155,7 +155,7 @@ std::string cause_text(const Wait& wait) {
   return text;
 }
 
-/// The same wait of several copies of a pipeline: for the same op, at the same time.
+/// A wait that several copies of a pipeline share: for the same op, at the same time.
 struct SharedWait {
   const Wait* first = nullptr;
   std::uint32_t devices = 1;
@@ -300,7 +300,7 @@ std::string op_table(const Outcome& p, std::uint32_t node) {
   const auto name_of = [&](std::uint32_t n) { return to_text(graph.activities[n]); };
   const std::uint32_t slot = graph.nodes[node].resource;
   const std::vector<std::uint32_t> ops = ops_of_parts(graph);
-  const auto first = static_cast<std::uint32_t>(  // of its parts
+  const auto first = static_cast<std::uint32_t>(  // the first of its parts
       std::find(ops.begin(), ops.end(), node) - ops.begin());
   std::string text =
       fmt::format("{}\n\n  {} on device {}: {} to {}\n", headline(p), name_of(node),

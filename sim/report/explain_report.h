@@ -15,8 +15,8 @@ namespace plumbline {
 std::string to_table(const Outcome& outcome, const Explanation& explanation,
                      std::optional<DeviceId> device);
 
-/// One op: when it ran and why then, how much later it could have ended, and what came before it.
-/// Requires: `node` is an op or an update.
+/// One op: its time, the reason for that time, its slack, and the activities before it. Requires:
+/// `node` is an op or an update.
 std::string op_table(const Outcome& outcome, std::uint32_t node);
 
 /// The JSON of `explain --json`, all of it. Ends in a newline.

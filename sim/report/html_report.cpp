@@ -15,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-/// In the order in which their code may run.
+/// The modules, in an order in which their code may run.
 constexpr std::string_view kRunModules[] = {
     "format.js",   "codec.js",  "run.js",    "density.js", "window.js", "hash.js",
     "describe.js", "dom.js",    "page.js",   "palette.js", "paint.js",  "stage.js",

@@ -11,28 +11,28 @@
 
 namespace plumbline {
 
-/// A number at the head of the page: what it is, its value, what it means.
+/// A number at the head of the page, with its label, value and meaning.
 struct ReportFigure {
   std::string label;
   std::string value;
   std::string remark;
 };
 
-/// What a page tells besides its runs.
+/// The content of a page besides its runs.
 struct ReportOrigin {
   std::string command;                 ///< Typed in a shell, it writes the file again.
-  std::string version;                 ///< Of the tool.
-  std::vector<std::string> overrides;  ///< What the command set, `key=value`.
-  /// Before the figures of the first run: how far off it was, say.
+  std::string version;                 ///< Version of the tool.
+  std::vector<std::string> overrides;  ///< Overrides that the command set, `key=value`.
+  /// Figures before those of the first run, such as the prediction error.
   std::vector<ReportFigure> figures;
   std::vector<std::string> remarks;  ///< Sentences below the figures.
 };
 
-/// The page of one run, or of several runs of the scenario with this text, on the same devices,
-/// which stand one above the other, device by device. The titles name them: "predicted",
-/// "measured". Where there are several their graphs have the same nodes, and the page tells how the
-/// others differ from the first, op by op. The same input gives the same bytes; nothing is loaded
-/// from anywhere. Requires: at least one run.
+/// The page of one run, or of several runs of the scenario with this text on the same devices. The
+/// runs stand one above the other, device by device, with titles such as "predicted" and
+/// "measured". With several runs, the page shows how the others differ from the first, op by op.
+/// The same input gives the same bytes; the page loads nothing from elsewhere. Requires: at least
+/// one run; the graphs of several runs have the same nodes.
 std::string html_report(const Source& scenario, const std::vector<TracedRun>& runs,
                         const ReportOrigin& origin);
 

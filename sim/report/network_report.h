@@ -1,4 +1,4 @@
-// A network as a table: what each layer is, holds and costs.
+// A network as a table: the shape, the parameters and the costs of each layer.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace plumbline {
 
-/// A row a layer: shape, parameters, bytes and FLOPs of a micro-batch of `batch` samples.
+/// One row per layer: shape, parameters, bytes and FLOPs of a micro-batch of `batch` samples.
 std::string to_table(const Network& network, std::int64_t batch);
 
 }  // namespace plumbline

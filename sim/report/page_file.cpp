@@ -1,4 +1,4 @@
-// The parts put into the shell, what comes from users last.
+// Puts the parts into the shell, texts from users last.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/page_file.h"
@@ -15,8 +15,8 @@
 namespace plumbline {
 namespace {
 
-/// Below this many bytes the columns are not compressed, so that even a browser without
-/// DecompressionStream shows the page.
+/// The size in bytes below which columns are not compressed. So even a browser without
+/// DecompressionStream shows a small page.
 constexpr std::size_t kPlain = 16'384;
 
 std::string base64(std::string_view bytes) {
@@ -36,8 +36,8 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-/// The modules as one script. They import each other by name and only at the start of a line, so
-/// that without those lines, and without `export`, they are one program.
+/// The modules as one script. They import each other by name, and only at the start of a line.
+/// Without those lines, and without `export`, they are one program.
 std::string script(std::span<const std::string_view> modules) {
   std::string text;
   for (const std::string_view module : modules) {
@@ -60,7 +60,7 @@ std::string script(std::span<const std::string_view> modules) {
   return text;
 }
 
-/// `text` with `value` in the place of the one `mark` in it.
+/// Replaces the only `mark` in `text` by `value`.
 void fill(std::string& text, std::string_view mark, std::string_view value) {
   const std::size_t at = text.find(mark);
   PLUMBLINE_CHECK(at != std::string::npos, mark);
@@ -75,7 +75,7 @@ std::string page_file(const PageParts& parts) {
   fill(page, "<!--BODY-->", report_asset(parts.body));
   fill(page, "/*SCRIPT*/", script(parts.modules));
   const bool plain = parts.data.size() < kPlain;
-  // What comes from the scenario is put in last, so that no mark is looked for in it.
+  // The scenario's texts are put in last, so that no mark is searched in them.
   fill(page, "<!--DATA-->",
        fmt::format("<script type=\"application/json\" id=\"facts\">{}</script>\n"
                    "<script type=\"text/plain\" id=\"columns\" data-encoding=\"{}\">{}</script>",

@@ -10,12 +10,12 @@
 
 namespace plumbline {
 
-/// What makes a page of one kind.
+/// The parts of one kind of page.
 struct PageParts {
-  std::string_view body;                      ///< The asset that stands between head and foot.
-  std::span<const std::string_view> modules;  ///< In the order in which their code may run.
+  std::string_view body;                      ///< The asset between head and foot.
+  std::span<const std::string_view> modules;  ///< In an order in which their code may run.
   std::string facts;                          ///< JSON that may stand in a <script> element.
-  std::string data;                           ///< Bytes: what is too large for the facts.
+  std::string data;                           ///< Binary data that is too large for the facts.
 };
 
 /// The file. Data of more than a few kilobytes are compressed. The same parts give the same bytes.

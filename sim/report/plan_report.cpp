@@ -30,7 +30,8 @@ std::string stage_table(const Scenario& scenario, const SimulatedPlan& simulated
   return table.print();
 }
 
-/// 7,6,5,4,0 as "7..4,0", 2,2,2,1 as "2x3,1", where that saves room: long pipelines have many.
+/// Shortens the lists of long pipelines: 7,6,5,4,0 as "7..4,0", 2,2,2,1 as "2x3,1", if that saves
+/// room.
 std::string in_short(const std::vector<std::uint32_t>& values, char separator) {
   constexpr std::size_t few = 8;
   if (values.size() <= few) return fmt::format("{}", fmt::join(values, std::string(1, separator)));
@@ -77,7 +78,7 @@ std::string warm_ups(const PlanCandidate& plan) {
   return in_short(depths, ',');
 }
 
-/// "work 20.1 ms, filling and emptying 3 ms": what the formula finds one after the other.
+/// The formula's parts of an iteration: "work 20.1 ms, filling and emptying 3 ms".
 std::string flush_text(const FlushShares& flush) {
   std::string text = flush.work_kind == BottleneckKind::round_trip ? "round trips "
                      : flush.work_kind == BottleneckKind::link     ? "transfers "
@@ -110,7 +111,7 @@ std::string candidate_table(const Planning& planning) {
   return table.print();
 }
 
-/// The plan beside what one would do without a planner.
+/// A comparison of the plan with choices without a planner.
 std::string comparison(const Scenario& scenario, const Planning& planning) {
   const SimulatedPlan& ours = planning.winner();
   const Plans& plans = planning.plans;
@@ -127,7 +128,7 @@ std::string comparison(const Scenario& scenario, const Planning& planning) {
                simulated_s ? faster(*simulated_s, ours.time_s) : "", memory});
   };
   const auto fits_text = [](bool fits) { return fits ? "" : ", does not fit"; };
-  // The formula's are upper bounds.
+  // The formula's peaks are upper bounds.
   const auto at_most = [](Bytes peak) { return "at most " + to_text(peak); };
   row("one device", plans.one_device_s, std::nullopt,
       at_most(plans.one_device_memory) + fits_text(plans.one_device_fits));

@@ -124,7 +124,7 @@ std::string device_table(const Outcome& p) {
   return table.print();
 }
 
-/// A column for each cause that occurs at all.
+/// Idle times by cause, with a column for each cause that occurs.
 std::string cause_table(const Outcome& p) {
   std::vector<IdleCause> shown;
   for (const IdleCause cause : kIdleCauses) {
@@ -166,7 +166,7 @@ std::string memory_table(const Outcome& p) {
   return "\nwhat the peak memory holds\n" + table.print();
 }
 
-/// Which versions of the weights each stage keeps, and those of one micro-batch in words.
+/// The number of weight versions that each stage keeps, and the versions that one micro-batch uses.
 std::string version_table(const Outcome& p) {
   if (!p.metrics.steady) return "";
   const std::uint32_t m = p.metrics.steady->first;

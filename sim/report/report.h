@@ -15,14 +15,14 @@ namespace plumbline {
 /// The tables that `simulate` prints, with the timeline between them where a style is given.
 std::string to_table(const Outcome& outcome, const std::optional<TimelineStyle>& style);
 
-/// The scenario, and its schedule, stages, devices and micro-batches in a line.
+/// One line with the scenario, its schedule, stages, devices and micro-batches.
 std::string headline(const Outcome& outcome);
 
-/// What stands beside Outcome::flops_per_s_per_device(). Requires: that there is one.
+/// The remark beside Outcome::flops_per_s_per_device(). Requires: it has a value.
 std::string arithmetic_remark(const Outcome& outcome);
 
-/// A line for each thing to know of the numbers: a lack of memory, estimates, notes; a blank line
-/// before them. "" = nothing.
+/// Remarks on the numbers, one per line, after a blank line: a lack of memory, estimates, notes. ""
+/// = none.
 std::string remarks(const Outcome& outcome);
 
 /// The tables that `plan` prints.
@@ -31,7 +31,7 @@ std::string to_table(const Scenario& scenario, const Planning& planning);
 /// The JSON of `plan --json`, in the order of the contract. Ends in a newline.
 std::string to_json(const Scenario& scenario, const Planning& planning, double planning_time_s);
 
-/// The JSON of `simulate --json`, one line a key at the top, in the order of the contract. Ends in
+/// The JSON of `simulate --json`, one line per top-level key, in the order of the contract. Ends in
 /// a newline.
 std::string to_json(const Outcome& outcome, const std::string& version);
 

@@ -1,4 +1,4 @@
-// Differences to what stands before are nearly all equal in a regular run, so they pack well.
+// Differences to the previous values are nearly all equal in a regular run, so they compress well.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/report_columns.h"
@@ -13,7 +13,8 @@ namespace plumbline {
 namespace {
 
 constexpr std::int64_t kExact = std::int64_t{1} << 53;
-/// Points of memory curves in one file; each slot gets its share, but never fewer than kFewest.
+/// The largest number of memory points in one file. Each slot gets its share, but at least
+/// kFewestMemoryPoints.
 constexpr std::size_t kMaxMemoryPoints = 65'536;
 constexpr std::size_t kFewestMemoryPoints = 64;
 constexpr std::size_t kMemoryPointsOfSlot = 2048;
@@ -81,7 +82,7 @@ class RunWriter {
     for (const auto& lane : lanes) {
       starts_.push_back(nodes_.size());
       for (const std::uint32_t node : lane) {
-        // Of the two items of a blocking transfer the sender's is the one that others name.
+        // A blocking transfer has two items. Others refer to the sender's.
         if (item_of_[node] == kNobody) item_of_[node] = static_cast<std::uint32_t>(nodes_.size());
         nodes_.push_back(node);
       }
@@ -103,15 +104,15 @@ class RunWriter {
   std::int64_t busy(const std::vector<std::uint32_t>& nodes) const {
     std::int64_t sum = 0;
     for (const std::uint32_t node : nodes) {
-      // The page takes the whole span of what stands on a stream as held.
+      // The page assumes that a node on a stream holds it during its whole span.
       PLUMBLINE_CHECK(graph_.cost(node).latency.count() == 0, node);
       sum += ticks(spans_[node].end) - ticks(spans_[node].begin);
     }
     return sum;
   }
 
-  /// Calls `write(node, item, before)` for every item in its lane; `before` is the node before it
-  /// there, or kNobody. `begin_lane` is called before each lane.
+  /// Calls `write(node, item, before)` for every item of every lane. `before` is the node before it
+  /// in the lane, or kNobody. `begin_lane` is called before each lane.
   template <class Begin, class Write>
   void each_item(const Begin& begin_lane, const Write& write) {
     for (std::size_t lane = 0; lane + 1 < starts_.size(); ++lane) {
@@ -192,7 +193,8 @@ class RunWriter {
     std::int64_t bytes = 0;
   };
 
-  /// The curve at every instant at which it changes: the most at that instant, then what is left.
+  /// Adds the points of an instant at which the curve changes: the maximum at that instant, then
+  /// the value after it.
   static void add_point(std::vector<MemoryPoint>& curve, std::int64_t at, std::int64_t max,
                         std::int64_t left) {
     if (max > left) curve.push_back({at, max});
@@ -213,7 +215,7 @@ class RunWriter {
     return curve;
   }
 
-  /// At most `max` points: the largest of every slice of the run.
+  /// At most `max` points: the largest value of every slice of the run.
   std::vector<MemoryPoint> sampled(const std::vector<MemoryPoint>& curve, std::size_t max) const {
     std::vector<MemoryPoint> samples;
     samples.reserve(max);
@@ -262,8 +264,8 @@ class RunWriter {
   const OpGraph& graph_;
   const std::vector<Span>& spans_;
   const std::vector<std::vector<std::uint32_t>> slot_nodes_;
-  std::vector<std::uint32_t> nodes_;    ///< Of each item.
-  std::vector<std::uint32_t> item_of_;  ///< Of each node.
+  std::vector<std::uint32_t> nodes_;    ///< The node of each item.
+  std::vector<std::uint32_t> item_of_;  ///< The item of each node.
   std::vector<std::size_t> starts_;     ///< First item of each lane, and the end.
   ColumnLayout layout_;
   Column out_;

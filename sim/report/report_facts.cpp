@@ -1,4 +1,4 @@
-// JSON written straight into text: a handful of shapes, all known here.
+// JSON written directly into text: a few shapes, all known here.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/report_facts.h"
@@ -18,7 +18,7 @@
 namespace plumbline {
 namespace {
 
-/// A JSON array of what `text` makes of each value.
+/// A JSON array of `text(value)` for each value.
 template <class Values, class Text>
 std::string array(const Values& values, const Text& text) {
   std::string json = "[";
@@ -68,7 +68,8 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
   return figures;
 }
 
-/// What each stage holds of a micro-batch; `again` is that of B or of I, whichever the order has.
+/// The memory of each stage for a micro-batch; `again` is that of B or of I, depending on the
+/// order.
 std::vector<StageMemory> memory_of_stages(const Outcome& p) {
   auto memory =
       stage_memory(p.setup.costs, p.setup.schedule.shape.positions, p.setup.rules.recompute);
@@ -86,7 +87,7 @@ std::string stage_json(const Outcome& p, std::size_t s, const std::vector<std::u
                        const std::vector<StageMemory>& memory) {
   const Stage& stage = p.setup.partition.stages[s];
   const StageCost& cost = p.setup.costs.stages[s];
-  // Of an update what each device of the stage does.
+  // For an update, the part that each device of the stage does.
   const auto hold = [&](std::size_t kind) {
     return p.graph.cost_of({static_cast<std::uint32_t>(s)}, kind).hold;
   };
@@ -133,7 +134,7 @@ std::string script_text(std::string_view text) {
     const char c = text[i];
     const std::size_t length = utf8_length(text, i);
     if (length == 0) {
-      json += "\\ufffd";  // bytes of the command line may be no text
+      json += "\\ufffd";  // the command line may have bytes that are no text
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       json += fmt::format("\\u{:04x}", c);
     } else {

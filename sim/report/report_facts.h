@@ -1,4 +1,4 @@
-// What the HTML report says in words and numbers: a run as JSON for the page's script.
+// The words and numbers of the HTML report: a run as JSON for the page's script.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,15 +16,15 @@ namespace plumbline {
 /// escaped, and so are `<`, `>`, `&` and the line separators U+2028 and U+2029.
 std::string script_text(std::string_view text);
 
-/// JSON that may stand in a <script> element, from any JSON: what script_text escapes can stand in
-/// its strings only.
+/// JSON that may stand in a <script> element, from any JSON. The characters that script_text
+/// escapes occur only in its strings.
 std::string script_json(std::string_view json);
 
 /// One run as a JSON object: `summary` as `simulate --json` gives it, the stages with their layers,
 /// the figures, and the layout of its columns.
 std::string run_facts(const TracedRun& run, const ColumnLayout& layout, const std::string& version);
 
-/// What the page has to know to take a run's columns apart and to name its lanes: a JSON object.
+/// The data that the page needs to separate a run's columns and to name its lanes: a JSON object.
 std::string layout_json(const Outcome& p, const ColumnLayout& layout);
 
 /// Figures as a JSON array.

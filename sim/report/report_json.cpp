@@ -27,7 +27,7 @@ Json percentiles(Number&& number) {
 
 Json uncertainty(const Outcome& p) {
   const Uncertainty& u = *p.uncertainty;
-  // The throughput that 5 % of the runs do not reach is that of the 95th percentile of the time.
+  // 5 % of the runs do not reach the throughput at the 95th percentile of the time.
   const auto throughput = [&](double share) {
     const double time_s = u.iteration_time_s(1 - share);
     return time_s > 0 ? Json(p.samples_per_iteration() / time_s) : Json(nullptr);
@@ -169,7 +169,7 @@ Json planned_stage(const Scenario& scenario, const SimulatedPlan& simulated, std
           {"peak_memory_bound_bytes", stage.peak_memory.count}};
 }
 
-/// What the formula finds in an iteration.
+/// The formula's parts of an iteration.
 Json flush(const PlanCandidate& plan) {
   if (!plan.flush) return nullptr;
   return {{"work_s", plan.flush->work_s},

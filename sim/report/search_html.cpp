@@ -1,4 +1,5 @@
-// The rows of a search on the page of a sweep: what the layouts differ in are its axes.
+// The rows of a search on the page of a sweep. The columns in which the layouts differ are its
+// axes.
 //
 // SPDX-License-Identifier: MIT
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace plumbline {
 namespace {
 
-/// Numbers by size, before words by their letters.
+/// The order of values: numbers by size, then words by their letters.
 bool before(const std::string& a, const std::string& b) {
   const auto x = parse_count(a).value;
   const auto y = parse_count(b).value;
@@ -20,7 +21,7 @@ bool before(const std::string& a, const std::string& b) {
   return x.has_value() != y.has_value() ? x.has_value() : a < b;
 }
 
-/// An axis of the values that these rows have, and of each row the index of its own.
+/// An axis with the values of these rows, and the index of each row's value.
 struct RowsAxis {
   SweepAxis axis;
   std::vector<std::size_t> at;

@@ -1,4 +1,4 @@
-// From layouts to columns: what is the same in all rows has none.
+// From layouts to columns. A value that is the same in all rows has no column.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/search_report.h"
@@ -40,7 +40,7 @@ std::optional<double> tokens_per_device(const SearchRow& row) {
   return *samples * static_cast<double>(row.layout.sequence);
 }
 
-/// The rows that are told, below their header.
+/// The reported rows, below their header.
 Table rows_table(const SearchReport& report) {
   std::vector<LayoutColumn> columns;
   for (const LayoutColumn& column : layout_columns()) {
@@ -102,7 +102,7 @@ std::vector<std::string> estimates_of(const SearchReport& report) {
   return estimates;
 }
 
-/// What most of is best, where that is a throughput.
+/// The value of the objective, if that is a throughput.
 double goodness(const SearchReport& report, const SweepNumbers& numbers) {
   const auto rate = report.selection.rows.objective == Objective::per_device
                         ? numbers.throughput_per_device()
@@ -131,7 +131,7 @@ std::optional<Diagnostic> check_value(const ConditionText& condition, bool of_sc
   return std::nullopt;
 }
 
-/// The first beside the scenario as it stands.
+/// A comparison of the first row with the scenario as it stands.
 std::string comparison(const SearchReport& report) {
   const StandingScenario& standing = *report.facts.as_it_stands;
   if (!standing.numbers)
@@ -158,7 +158,7 @@ std::string comparison(const SearchReport& report) {
   return text;
 }
 
-/// Which keys are searched and which kept, a line each.
+/// The searched keys and the kept keys, a line each.
 std::vector<std::string> keys_text(const SearchFacts& facts) {
   std::vector<std::string> lines = {fmt::format("searched: {}", fmt::join(facts.open_keys, ", "))};
   if (!facts.kept_keys.empty())
@@ -302,7 +302,7 @@ SearchReport SearchTally::report(SearchSelection selection) && {
   report.nearest = std::move(nearest_);
   if (refused_) report.why_not = refused_->row.reason;
 
-  // What does not need to make anything again was found once for each kind of it.
+  // A layout that needs no recomputation was found once for each kind of recomputation.
   std::set<std::string> different;
   std::map<std::uint64_t, const SearchRow*> by_point;
   std::vector<SweepRow> rows;

@@ -1,4 +1,4 @@
-// What a search found, as a table for people, CSV and JSON.
+// The results of a search as a table for people, as CSV and JSON.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,48 +16,50 @@ namespace plumbline {
 
 class Search;
 
-/// Who would be first if the devices reached another share of their peaks.
+/// The best layout if the devices reached another share of their peaks.
 struct OtherEfficiency {
   double efficiency = 0;
-  std::size_t first = 0;  ///< Of SearchReport::best.
-  double gain = 0;        ///< How much faster it is then than the first row, as a share.
+  std::size_t first = 0;  ///< Index into SearchReport::best.
+  double gain = 0;        ///< Its gain in speed over the first row, as a share.
 };
 
-/// What of a search is told, in which order.
+/// The rows of a search that are reported, and their order.
 struct SearchSelection {
-  SweepSelection rows;                ///< By their numbers.
-  std::vector<ConditionText> layout;  ///< And by what the layouts are: all of them.
-  bool distinct = false;  ///< Only the best of each tensor, context, expert and pipeline size.
+  SweepSelection rows;                ///< Conditions on the rows' numbers.
+  std::vector<ConditionText> layout;  ///< Conditions on the layouts; all must hold.
+  bool distinct =
+      false;  ///< Only the best layout of each tensor, context, expert and pipeline size.
 };
 
-/// Conditions are those of parse_condition, or on a column of a layout by its name in tables or
-/// JSON, or its key, or on a key that the search varies: "pipeline <= 4", "schedule.name == 1f1b".
-/// Errors: as there.
+/// Reads conditions. A condition is one of parse_condition, or is on a layout's column, named as in
+/// tables or JSON or by its key, or on a key that the search varies: "pipeline <= 4",
+/// "schedule.name == 1f1b". Errors: those of parse_condition.
 Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where,
                                        const std::vector<std::string>& varied_keys);
 
-/// The layouts that are told, and what became of the others.
+/// The reported layouts, and the numbers of the others.
 struct SearchReport {
   SearchFacts facts;
-  std::vector<SearchRow> rows;  ///< Those that are told, best first.
-  std::vector<SearchRow> best;  ///< The best ten, told or not.
+  std::vector<SearchRow> rows;  ///< The reported rows, best first.
+  std::vector<SearchRow> best;  ///< The best ten rows, reported or not.
   SearchSelection selection;
-  std::int64_t mini_batch = 0;  ///< In samples; 0 where the rows have different ones.
+  std::int64_t mini_batch = 0;  ///< In samples; 0 if the rows differ in it.
   std::uint64_t layouts = 0;
-  std::uint64_t done = 0;  ///< Fewer than all in an interrupted search.
+  std::uint64_t done = 0;  ///< Evaluated layouts; fewer than all if the search was interrupted.
   std::uint64_t feasible = 0;
-  std::uint64_t misfits = 0;  ///< Do not fit, larger micro-batches of such ones counted.
+  std::uint64_t misfits =
+      0;  ///< Layouts that do not fit, including those with larger micro-batches.
   std::uint64_t cannot_run = 0;
-  std::optional<SearchRow> nearest;  ///< Of the misfits, the one that lacks least.
-  std::string why_not;               ///< Why the first that cannot run does not; "" = all can.
-  double efficiency = 0;             ///< That was counted on; 0 = times were not estimated.
+  std::optional<SearchRow> nearest;  ///< The misfit that lacks the least memory.
+  std::string why_not;    ///< The reason of the first layout that cannot run; "" = all can run.
+  double efficiency = 0;  ///< The assumed efficiency; 0 = times were not estimated.
   std::vector<OtherEfficiency> others;
-  /// Who would be first with other efficiencies was not tried, as the scenario is not at hand.
+  /// Other efficiencies were not tried, since the scenario is not available.
   bool others_untried = false;
-  std::string command;  ///< What predicts the first row alone; "" = none is told.
+  std::string command;  ///< The command that predicts the first row alone; "" = no row is reported.
 };
 
-/// Takes in families, in any order, and tells rows in theirs.
+/// Collects families in any order, and reports the rows in their own order.
 class SearchTally {
  public:
   explicit SearchTally(SearchFacts facts) : facts_(std::move(facts)) {}
@@ -65,8 +67,9 @@ class SearchTally {
   void add(FamilyResult result);
   std::uint64_t done() const { return done_; }
 
-  /// Of rows that are alike but for how they were asked for, and meet the conditions, the best
-  /// stands there alone: with nothing made again, stages may have been cut as if something were.
+  /// Reports the rows that meet the conditions. If layouts are equal and differ only in their
+  /// overrides, only the best is reported. For example, without any recomputation the stages may
+  /// still be cut as if there were some.
   SearchReport report(SearchSelection selection) &&;
 
  private:
@@ -76,32 +79,33 @@ class SearchTally {
   std::uint64_t cannot_run_ = 0;
   std::vector<SearchRow> feasible_;
   std::optional<SearchRow> nearest_;
-  std::optional<SearchRow> refused_;  ///< The first by its number.
+  std::optional<SearchRow> refused_;  ///< The first one by number that cannot run.
 };
 
-/// The same of all families of a search at once.
+/// The report of all families of a search at once.
 SearchReport report(SearchPart part, SearchSelection selection);
 
-/// Predicts the best rows for devices that reach 0.8 and 1.2 times the share of their peaks that
-/// was counted on. Nothing changes where times are not estimated, or the search varies that share.
+/// Predicts the best rows for devices that reach 0.8 and 1.2 times the assumed share of their
+/// peaks. Does nothing if times are not estimated, or if the search varies that share.
 void try_other_efficiencies(const Search& search, SearchReport& report);
 
-/// What was asked, in a line: how many layouts of which mini-batch, best by what.
+/// The question in a line: the number of layouts, the mini-batch, the objective.
 std::string question(const SearchReport& report);
 
-/// What is to be said of the search as a whole, a sentence each.
+/// Remarks on the search as a whole, a sentence each.
 std::vector<std::string> remarks(const SearchReport& report);
 
-/// A row a layout, then what is to be said of all, and the first as a command.
+/// One row per layout, then the remarks, and the first layout as a command.
 std::string to_table(const SearchReport& report);
 /// The same as Markdown.
 std::string to_markdown(const SearchReport& report);
 /// RFC 4180, with a header; numbers are not rounded.
 std::string to_csv(const SearchReport& report);
-/// JSON of schema version 1; a row a line.
+/// JSON of schema version 1; one row per line.
 std::string to_json(const SearchReport& report, const std::string& version);
-/// One HTML file that needs no network: charts over what the layouts differ in, and the rows. The
-/// same input gives the same bytes. `command` typed in a shell writes the file again.
+/// One HTML file that needs no network: charts over the columns in which the layouts differ, and
+/// the rows. The same input gives the same bytes. `command`, typed in a shell, writes the file
+/// again.
 std::string html_report(const SearchReport& report, const std::string& command,
                         const std::string& version);
 

@@ -1,4 +1,4 @@
-// A row for each stage.
+// One row per stage.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/stage_table.h"
@@ -15,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-/// Of all copies and replicas.
+/// The devices of a stage in all copies and replicas.
 std::vector<DeviceId> devices_of(const Stage& stage, std::uint32_t copies) {
   std::vector<DeviceId> devices;
   for (const DeviceId device : stage.devices) {
@@ -25,13 +25,13 @@ std::vector<DeviceId> devices_of(const Stage& stage, std::uint32_t copies) {
   return devices;
 }
 
-/// What a micro-batch takes of each of a stage's devices, forward and backward, in seconds.
+/// The time of a micro-batch on each device of a stage, forward and backward, in seconds.
 double work_of(const StageCost& cost, bool again, std::size_t replicas) {
   return seconds(cost.forward + cost.backward + (again ? cost.again : Duration{})) /
          static_cast<double>(replicas);
 }
 
-/// How far the slowest stage is from the mean of all; nothing to tell of one stage.
+/// A line on the ratio of the slowest stage to the mean of all; "" for one stage.
 std::string balance_text(const std::vector<double>& work) {
   const double sum = std::accumulate(work.begin(), work.end(), 0.0);
   if (work.size() < 2 || sum <= 0) return "";

@@ -1,4 +1,4 @@
-// What each stage of a pipeline is made of and costs, as a table.
+// The layers and the costs of each stage of a pipeline, as a table.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,10 +9,10 @@
 
 namespace plumbline {
 
-/// A row for each stage: its layers, the devices that hold it in all copies, what a micro-batch
-/// takes on it (F, B, besides B what making activations again takes, U), the bytes of its
-/// parameters, of what it keeps of a micro-batch, and of what it sends on. Behind it how far the
-/// slowest stage is, replica for replica, from the mean of all: what another cut could win at most.
+/// One row per stage: its layers; the devices that hold it in all copies; the times of F, B,
+/// recomputation (in addition to B) and U; the bytes of its parameters, of the activations that it
+/// keeps of a micro-batch, and of its output. Below, the ratio of the slowest stage to the mean of
+/// all, per replica: the most that another cut could gain.
 std::string stage_table(const TrainingSetup& setup);
 
 }  // namespace plumbline

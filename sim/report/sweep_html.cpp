@@ -1,4 +1,4 @@
-// Rows as short arrays; texts that occur in many rows stand once.
+// Rows as short arrays; a text that occurs in many rows is written once.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/sweep_html.h"
@@ -14,7 +14,7 @@
 namespace plumbline {
 namespace {
 
-/// In the order in which their code may run.
+/// The modules, in an order in which their code may run.
 constexpr std::string_view kSweepModules[] = {
     "format.js", "codec.js",       "dom.js",         "page.js",      "palette.js",
     "scale.js",  "sweep.js",       "sweep_hash.js",  "marks.js",     "plot.js",
@@ -25,7 +25,7 @@ std::string text_or_null(const std::optional<T>& value) {
   return value ? fmt::format("{}", *value) : "null";
 }
 
-/// Texts by number, in the order in which they came.
+/// Texts, numbered in the order in which they came.
 class Texts {
  public:
   std::size_t number(const std::string& text) {
@@ -40,8 +40,8 @@ class Texts {
   std::vector<std::string> texts_;
 };
 
-/// `[point, reason or null, [estimates]` and, where the row has numbers, those, as sweep.js reads
-/// them; then `]`.
+/// A row as an array, as sweep.js reads it: `[point, reason or null, [estimates], numbers...]`. The
+/// numbers are missing if the row has none.
 std::string row_array(const SweepRow& row, Texts& reasons, Texts& estimates) {
   std::string text = fmt::format(
       "[{},{},[", row.point,

@@ -10,25 +10,25 @@
 
 namespace plumbline {
 
-/// The most rows that a page holds; of more it has the first ones, and says so.
+/// The largest number of rows on a page. Of more rows the page has the first ones, and says so.
 inline constexpr std::size_t kMaxPageRows = 100'000;
 
-/// A page of rows, whatever asked for them.
+/// A page of rows from a sweep or a search.
 struct RowsPage {
-  SweepResult result;                ///< The rows and the axes that they lie on.
-  std::string question;              ///< What was asked, in a line.
-  std::vector<std::string> remarks;  ///< What is to be said of all, a sentence each.
-  /// Of each row what predicts it alone, as `key=value`; empty = its values on the axes.
+  SweepResult result;                ///< The rows and their axes.
+  std::string question;              ///< The question in a line.
+  std::vector<std::string> remarks;  ///< Remarks on all rows, a sentence each.
+  /// Per row, the `key=value` overrides that predict it alone; empty = its values on the axes.
   std::vector<std::vector<std::string>> overrides;
-  std::string command;  ///< Typed in a shell it writes the file again.
-  std::string version;  ///< Of the tool.
+  std::string command;  ///< Typed in a shell, it writes the file again.
+  std::string version;  ///< Version of the tool.
 };
 
-/// The page. The same input gives the same bytes; nothing is loaded from anywhere.
+/// The page. The same input gives the same bytes; the page loads nothing from elsewhere.
 std::string rows_page(const RowsPage& page);
 
-/// The page of the rows that are told. `command` typed in a shell writes the file again. The same
-/// input gives the same bytes; nothing is loaded from anywhere.
+/// The page of the reported rows. `command`, typed in a shell, writes the file again. The same
+/// input gives the same bytes; the page loads nothing from elsewhere.
 std::string html_report(const SweepReport& report, const std::string& command,
                         const std::string& version);
 

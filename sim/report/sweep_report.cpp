@@ -1,4 +1,4 @@
-// Rows of cells in three dresses.
+// Rows of cells in three formats.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/sweep_report.h"
@@ -14,7 +14,7 @@
 namespace plumbline {
 namespace {
 
-/// The most different estimates that are told below a table.
+/// The largest number of different estimates below a table.
 constexpr std::size_t kMaxEstimates = 5;
 
 /// The axes with more than one value.
@@ -43,8 +43,8 @@ bool any_row(const SweepReport& report, Test&& test) {
                      [&](const SweepRow& row) { return row.numbers && test(*row.numbers); });
 }
 
-/// The least and the most of a number of all rows; nothing where it is the same in all that know
-/// it.
+/// The minimum and maximum of a number over all rows; nothing if it is the same in all rows that
+/// know it.
 template <class Number>
 std::optional<std::pair<std::int64_t, std::int64_t>> range(const SweepReport& report,
                                                            Number&& number) {
@@ -79,7 +79,7 @@ bool axis_tells(const SweepResult& result, std::string_view key, Number&& number
   });
 }
 
-/// Whether a column tells the mini-batch: no axis does that it follows from.
+/// Whether a column shows the mini-batch: it varies, and no axis determines it.
 bool has_mini_batches(const SweepReport& report) {
   constexpr std::string_view keys[] = {"schedule.micro_batches", "training.micro_batch_size",
                                        "training.mini_batch_size", "plan.data_parallel"};
@@ -91,8 +91,7 @@ bool has_mini_batches(const SweepReport& report) {
          });
 }
 
-/// What is not the same in all rows that are told, and makes their times hard to compare; "" =
-/// nothing.
+/// The differences between reported rows that make their times hard to compare; "" = none.
 std::string unlike_text(const SweepReport& report) {
   std::vector<std::string> parts;
   const auto add = [&](std::string_view what, const auto& found, std::string_view unit) {
@@ -112,7 +111,7 @@ std::string rate_cell(std::optional<double> rate) {
   return rate ? fmt::format("{:.5g}", *rate) : "-";
 }
 
-/// The rows for people, below their header; what is to be said of one is its remark.
+/// The rows for people, below their header. A row may have a remark.
 Table table_of(const SweepReport& report) {
   const SweepResult& result = report.result;
   const std::vector<std::size_t> axes = varying(result);

@@ -11,31 +11,31 @@
 
 namespace plumbline {
 
-/// The rows of a sweep that are told, with what became of the others.
+/// The reported rows of a sweep, and the numbers of the others.
 struct SweepReport {
-  SweepResult result;  ///< Its rows are those that are told, in that order.
+  SweepResult result;  ///< Its rows are the reported ones, in their order.
   SweepSelection selection;
-  std::uint64_t done = 0;  ///< Points that were evaluated; fewer than all in an interrupted sweep.
-  std::uint64_t misfits = 0;     ///< Of those: do not fit the memory.
-  std::uint64_t cannot_run = 0;  ///< Of those: have no numbers.
+  std::uint64_t done = 0;        ///< Evaluated points; fewer than all if the sweep was interrupted.
+  std::uint64_t misfits = 0;     ///< Evaluated points that do not fit the memory.
+  std::uint64_t cannot_run = 0;  ///< Evaluated points without numbers.
 
-  /// Whether any row that is told is feasible.
+  /// Whether any reported row is feasible.
   bool any_feasible() const;
 };
 
-/// Why no row that is told is feasible, in a sentence. Requires: not any_feasible().
+/// The reason why no reported row is feasible, in a sentence. Requires: not any_feasible().
 std::string infeasibility(const SweepReport& report);
 
 SweepReport report(SweepResult result, SweepSelection selection);
 
-/// What was asked, in a line: how many points over which keys, best by what.
+/// The question in a line: the number of points, the keys, the objective.
 std::string question(const SweepReport& report);
 
-/// What is to be said of the rows as a whole, a sentence each: what became of those that are not
-/// told, and how numbers were estimated.
+/// Remarks on the rows as a whole, a sentence each: the reasons why rows are not reported, and the
+/// way numbers were estimated.
 std::vector<std::string> remarks(const SweepReport& report);
 
-/// A row a point, the columns of the keys that vary first; then what is to be said of all.
+/// One row per point, with the columns of the varied keys first; then the remarks.
 std::string to_table(const SweepReport& report);
 
 /// The same rows as a table of GitHub's Markdown.
@@ -44,8 +44,8 @@ std::string to_markdown(const SweepReport& report);
 /// RFC 4180, with a header; numbers are not rounded, and their units stand in the header.
 std::string to_csv(const SweepReport& report);
 
-/// JSON of schema version 1; a row a line. A sweep's shard, and a whole one whose selection leaves
-/// nothing out, can be read back: see sweep_file.h.
+/// JSON of schema version 1; one row per line. A shard of a sweep can be read back, and so can a
+/// whole sweep whose selection leaves nothing out: see sweep_file.h.
 std::string to_json(const SweepReport& report, const std::string& version);
 
 }  // namespace plumbline

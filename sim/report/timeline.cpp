@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMaxRows = 64;
 
-/// A kind of cell as it is drawn: as a character, in a colour, under a name.
+/// The drawing of a kind of cell: its character, its colour and its name.
 struct Ink {
   std::string_view unicode;
   char ascii;
@@ -72,7 +72,7 @@ class Painter {
   }
 
  private:
-  /// In columns, from the left edge.
+  /// The place of a time, in columns from the left edge.
   double place(SimTime time) const {
     return static_cast<double>(time.time_since_epoch().count()) * static_cast<double>(columns_) /
            static_cast<double>(makespan_.count());
@@ -89,7 +89,7 @@ class Painter {
     for (const IdleGap& gap : idle_gaps(graph_, trace_, nodes, SimTime(makespan_))) {
       if (waits(gap.cause)) fill(row, gap.begin, gap.end, {Shown::waiting, kNobody, {}});
     }
-    std::uint32_t op = kNobody;  // one in parts is shown as one
+    std::uint32_t op = kNobody;  // the parts of an op are shown as one
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       const ActivityKind kind = graph_.activities[*node].kind;
       if (!is_part(kind)) op = *node;
@@ -104,10 +104,10 @@ class Painter {
     for (std::size_t c = edge(begin); c < edge(end); ++c) row[c] = cell;
   }
 
-  /// Puts shares into the columns that narrow ops lie in.
+  /// Puts busy shares into the columns that contain narrow ops.
   void add_shares(std::vector<TimelineCell>& row, const std::vector<std::uint32_t>& nodes) const {
     bool any = false;
-    std::optional<SimTime> first;  // of an op in parts
+    std::optional<SimTime> first;  // the begin of an op in parts
     for (const std::uint32_t node : nodes) {
       if (!first) first = trace_.spans[node].begin;
       if (is_part(graph_.activities[node].kind)) continue;
@@ -141,8 +141,8 @@ class Painter {
   std::size_t columns_;
 };
 
-/// As many of `max` columns as make all ops begin and end between columns, where that takes no
-/// more than a quarter of them away.
+/// The number of columns, at most `max`, with which all ops begin and end between columns. If that
+/// loses more than a quarter of the columns, `max`.
 std::size_t whole_columns(const Outcome& p, std::size_t max) {
   std::int64_t unit = p.metrics.makespan.count();
   std::vector<bool> told(p.graph.costs.size(), false);

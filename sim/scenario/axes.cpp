@@ -1,4 +1,4 @@
-// Splitting and multiplying.
+// Splits arguments into axes, and combines the values of axes.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/axes.h"
@@ -15,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-/// An argument with its values apart.
+/// An argument, split into key and values.
 struct Argument {
   std::string key;
   std::vector<std::string> values;
@@ -38,7 +38,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// The pieces between commas that are in no brackets, braces, parentheses or quotes.
+/// The pieces of a text, split at the commas outside brackets, braces, parentheses and quotes.
 std::vector<std::string> pieces(std::string_view text) {
   std::vector<std::string> found(1);
   int depth = 0;
@@ -62,7 +62,7 @@ std::vector<std::string> pieces(std::string_view text) {
   return found;
 }
 
-/// The numbers of a range, or what is wrong with it.
+/// The numbers of a range. Errors: a text that is no range, an empty or too long range.
 Result<std::vector<std::string>> range_values(std::string_view inside, const Mark& mark) {
   const std::vector<std::string> parts = pieces(inside);
   std::vector<std::int64_t> numbers;
@@ -91,15 +91,15 @@ Result<std::vector<std::string>> range_values(std::string_view inside, const Mar
   return values;
 }
 
-/// What stands between the parentheses of `range(...)`; nothing for another text.
+/// The text between the parentheses of `range(...)`; nothing for another text.
 std::optional<std::string_view> inside_of_range(std::string_view text) {
   constexpr std::string_view range = "range(";
   if (!text.starts_with(range) || !text.ends_with(')')) return std::nullopt;
   return text.substr(range.size(), text.size() - range.size() - 1);
 }
 
-/// Layouts of Megatron-LM hold commas of their own: each begins with its embedding, so a piece
-/// without one belongs to the layout before it.
+/// Joins the pieces of Megatron-LM's layouts, which contain commas. A layout begins with its
+/// embedding, so a piece without one belongs to the layout before it.
 std::vector<std::string> with_whole_layouts(const std::vector<std::string>& pieces) {
   std::vector<std::string> whole;
   for (const std::string& piece : pieces) {
@@ -115,7 +115,8 @@ std::vector<std::string> with_whole_layouts(const std::vector<std::string>& piec
 
 Result<Argument> split(const std::string& argument) {
   const std::size_t equals = argument.find('=');
-  if (equals == std::string::npos) return Argument{argument, {""}, false};  // its reader tells
+  if (equals == std::string::npos)
+    return Argument{argument, {""}, false};  // its reader reports this
   Argument axis{dotted(argument.substr(0, equals)), {}, true};
   std::vector<std::string> written = pieces(std::string_view(argument).substr(equals + 1));
   if (axis.key == "plan.partition") written = with_whole_layouts(written);
@@ -135,7 +136,7 @@ Result<Argument> split(const std::string& argument) {
   return axis;
 }
 
-/// All arguments with their values apart.
+/// All arguments, split into keys and values.
 Result<std::vector<Argument>> split_all(const std::vector<std::string>& arguments) {
   Diagnostics problems;
   std::vector<Argument> axes;

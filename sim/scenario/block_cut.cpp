@@ -46,7 +46,7 @@ Result<std::vector<std::uint32_t>> even_block_counts(const std::vector<LayerUnit
   const std::vector<std::uint32_t> of_stage = even_counts(blocks, stages);
   std::vector<std::uint32_t> counts(stages, 0);
   std::uint32_t stage = 0;
-  std::uint32_t seen = 0;  // blocks of this stage
+  std::uint32_t seen = 0;  // blocks in this stage
   for (const LayerUnit& unit : units) {
     if (unit.kind == UnitKind::block && ++seen > of_stage[stage]) {
       ++stage;

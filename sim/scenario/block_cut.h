@@ -12,14 +12,15 @@
 
 namespace plumbline {
 
-/// Layers of each stage where blocks are cut evenly, the first (blocks mod stages) stages with one
-/// more; what stands before the first block belongs to the first stage, what stands behind a block
-/// to that block's. Errors, at `mark`: no block, fewer blocks than stages.
+/// The number of layers of each stage if blocks are cut evenly; the first (blocks mod stages)
+/// stages have one block more. Layers before the first block belong to the first stage; layers
+/// behind a block belong to that block's stage. Errors, at `mark`: no block, fewer blocks than
+/// stages.
 Result<std::vector<std::uint32_t>> even_block_counts(const std::vector<LayerUnit>& units,
                                                      std::uint32_t stages, const Mark& mark);
 
-/// Layers of each stage of a layout. Errors, at `mark`: another number of embeddings, blocks,
-/// modules or heads than the model has, or in another order; a layer that no letter stands for.
+/// The number of layers of each stage of a layout. Errors, at `mark`: embeddings, blocks, modules
+/// or heads in another number or order than in the model; a layer without a letter.
 Result<std::vector<std::uint32_t>> layout_counts(const std::vector<LayerUnit>& units,
                                                  const LayoutString& layout, const Mark& mark);
 

@@ -1,4 +1,4 @@
-// Devices as they are counted, and as they are made of GPUs.
+// Devices given by their number, or made of GPUs.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/cluster_section.h"
@@ -113,7 +113,7 @@ class ClusterReader {
           network ? choice_.device->network_bandwidth : choice_.device->link_bandwidth;
       if (bandwidth) return {{}, bandwidth};
     }
-    if (!choice_.device && section_.has("device")) return {};  // what is wrong with it is told
+    if (!choice_.device && section_.has("device")) return {};  // its errors are reported
     if (network) {
       section_.error(node.mark, "cluster.link is 'network', but cluster.device gives no network",
                      "such as device: {network: 50 GB/s}");
@@ -232,7 +232,7 @@ std::optional<Diagnostic> resolve_gpus(ClusterChoice& choice, const DeviceGroup&
   }
   if (choice.link_given || !choice.device) return std::nullopt;
 
-  // Nobody says how they are linked: by what the device has.
+  // No link is given: use the device's own link and network.
   const DeviceChoice& device = *choice.device;
   if (per_server && !device.network_bandwidth) {
     return input_error(choice.gpus_per_server->mark,

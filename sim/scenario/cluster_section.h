@@ -15,34 +15,34 @@ namespace plumbline {
 
 class SectionReader;
 
-/// The most single GPUs of a cluster.
+/// The largest number of GPUs in a cluster.
 inline constexpr std::int64_t kMaxGpus = 1'000'000;
 
-/// The section as it stands there.
+/// The section as written.
 struct ClusterChoice {
   Cluster cluster = flat_cluster(1, {});
-  bool given = false;  ///< Whether the number of devices is; if not, the plan decides it.
-  Mark mark;           ///< Of that number, else of the section.
+  bool given = false;  ///< Whether the number of devices is given; if not, the plan decides it.
+  Mark mark;           ///< The place of that number, else of the section.
   std::optional<DeviceChoice> device;
-  std::optional<Mark> measured_link;  ///< Where the link is the profile's.
+  std::optional<Mark> measured_link;  ///< Set if the link comes from the profile.
   bool link_given = false;
   bool reserve_given = false;
   bool neighbours_slow = true;
-  std::optional<Marked<std::int64_t>> gpus;  ///< In the place of devices.
+  std::optional<Marked<std::int64_t>> gpus;  ///< Given instead of devices.
   std::optional<Marked<std::int64_t>> gpus_per_server;
 
-  /// The GPUs of a server, where there are several servers.
+  /// The GPUs per server, if there are several servers.
   std::optional<std::int64_t> per_server() const;
 };
 
-/// Reads the section. Adds all that is wrong to `problems`.
+/// Reads the section. Adds all errors to `problems`.
 ClusterChoice read_cluster_section(SectionReader& section, Diagnostics& problems);
 
-/// Where `gpus` are given: makes devices of them, groups of neighbours.
-/// Devices of one server have the device's link between each pair of them, others that of its
-/// network, and each GPU a network card of its own; where the section gives a link, all have that.
-/// Errors: GPUs that groups or servers do not divide; servers of another size than those that the
-/// costs of the group were derived for; a network that is needed and not given.
+/// If `gpus` are given, makes devices of them: groups of neighbours. Two devices of one server are
+/// connected by the device's link; other pairs are connected by its network. Each GPU has its own
+/// network card. A link in the section replaces all of these. Errors: groups or servers that do not
+/// divide the GPUs; servers of another size than the costs of the group were derived for; a network
+/// that is needed but not given.
 std::optional<Diagnostic> resolve_gpus(ClusterChoice& choice, const DeviceGroup& group);
 
 }  // namespace plumbline

@@ -73,7 +73,7 @@ std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& pro
   device.mark = node->kind == YamlNode::Kind::scalar ? node->mark : cluster.mark_of("device");
   if (problems.size() != problems_before) return std::nullopt;
   if (device.preset) {
-    // A peak that somebody gives says nothing of how far the other one is reached.
+    // A given peak says nothing about the other one, so the preset's is not used beside it.
     if (!device.fp8_peak && !device.peak) device.fp8_peak = device.preset->peak(NumberFormat::fp8);
     if (!device.memory_bandwidth) device.memory_bandwidth = device.preset->memory_bandwidth;
     if (!device.memory) device.memory = device.preset->memory;

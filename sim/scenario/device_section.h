@@ -1,4 +1,4 @@
-// cluster.device of a scenario: what the devices are, for times that nobody measured.
+// cluster.device of a scenario: the kind of the devices, for times that were not measured.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,7 +15,8 @@ struct YamlNode;
 struct YamlOverride;
 class SectionReader;
 
-/// A device as the scenario names it: a preset, its own numbers, or a preset with some of its own.
+/// A device as the scenario describes it: a preset, numbers of its own, or a preset with some
+/// numbers replaced.
 struct DeviceChoice {
   const DevicePreset* preset = nullptr;
   std::optional<FlopsPerSecond> peak;
@@ -30,13 +31,13 @@ struct DeviceChoice {
   Mark mark;
 };
 
-/// Reads `device` of the cluster section: the name of a preset, or a map of preset, peak,
-/// fp8_peak, memory_bandwidth, efficiency, memory, link, network and their overlaps. Adds all that
-/// is wrong to `problems`.
+/// Reads `device` of the cluster section: the name of a preset, or a map of preset, peak, fp8_peak,
+/// memory_bandwidth, efficiency, memory, link, network and their overlaps. Adds all errors to
+/// `problems`.
 std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& problems);
 
-/// Where `change` sets a key of a device that the tree of a scenario has by its name alone: makes
-/// of the name the `preset` that the key then stands beside.
+/// Keeps a device's preset when `change` sets a key of the device. If the tree has the device as a
+/// name alone, the name becomes its `preset`, and the key stands beside it.
 void keep_preset(YamlNode& root, const YamlOverride& change);
 
 /// The roofline of the device for work in `format`; absent = bf16.

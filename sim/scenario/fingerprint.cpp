@@ -1,4 +1,4 @@
-// Bytes into a number.
+// Hashes bytes into a number.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/fingerprint.h"

@@ -1,4 +1,4 @@
-// Whether two commands were asked the same, of the same files.
+// A fingerprint of a command and its files, to recognize the same question.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,11 +12,11 @@
 
 namespace plumbline {
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): tells texts apart, and is no protection against anybody.
+/// FNV-1a, 64 bits (Fowler, Noll, Vo). It distinguishes texts; it gives no security.
 class Fingerprint {
  public:
   void add(std::string_view text);
-  /// The texts of these files; one that cannot be read is told by its reader.
+  /// Adds the texts of these files. A file that cannot be read is reported by its reader.
   void add(const std::vector<NamedFile>& files);
   std::string hex() const;
 

@@ -20,7 +20,7 @@ constexpr std::size_t kDeepest = 100;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Reads from left to right; the first fault stops it.
+/// Reads from left to right and stops at the first fault.
 class LayoutReader {
  public:
   explicit LayoutReader(std::string_view text) : text_(text) {}
@@ -40,7 +40,7 @@ class LayoutReader {
     at_ = text_.size();
   }
 
-  /// Up to the end of the text or to a parenthesis that was not opened here.
+  /// Reads up to the end of the text or to a parenthesis that was not opened here.
   std::string sequence() {
     std::string all;
     while (at_ < text_.size() && text_[at_] != ')') {

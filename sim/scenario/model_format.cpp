@@ -31,6 +31,7 @@ const SectionFormat& uniform_format() {
 
 }  // namespace
 
+/// It is over 80 lines as it is a table of data: the keys in the order in which they are told.
 const SectionFormat& model_section_format() {
   static const SectionFormat model = {
       .name = "model",

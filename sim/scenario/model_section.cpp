@@ -9,6 +9,7 @@
 #include "base/section_reader.h"
 #include "models/import/pipedream_graph.h"
 #include "models/network/network_reader.h"
+#include "models/profile/layers_reader.h"
 #include "models/profile/model_checks.h"
 #include "models/profile/profile_reader.h"
 
@@ -76,7 +77,8 @@ class ModelSectionReader {
     read_.transformer = read_transformer(section_);
   }
 
-  /// A model that is known by its costs is shared as these say.
+  /// Reports keys of model sharing without `huggingface`: the costs of other models fix the
+  /// sharing.
   void report_sharing_alone() {
     if (section_.has("huggingface")) return;
     for (const std::string_view key : transformer_keys()) {
@@ -115,7 +117,7 @@ class ModelSectionReader {
     if (path && problems_.size() == problems_before) report_other_layers();
   }
 
-  /// The profile must be one of this network.
+  /// Errors: a profile that is not one of this network.
   void report_other_layers() {
     const Network& network = *read_.network;
     const LayerGraph& graph = read_.model->graph;
@@ -144,7 +146,7 @@ class ModelSectionReader {
       refuse("its layers are no chain");
   }
 
-  /// What a profile says of itself.
+  /// Reads the number format and the group of the profile.
   void read_numbers_and_group() {
     read_.model.edit().profile.dtype = read_dtype(section_);
     read_.model.edit().profile.group = read_group(section_, problems_);

@@ -1,4 +1,4 @@
-// The model section of a scenario: what is trained, and what that costs.
+// The model section of a scenario: the model and its costs.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,19 +16,19 @@ namespace plumbline {
 
 class SectionReader;
 
-/// The most samples of a batch.
+/// The largest number of samples in a batch.
 inline constexpr std::int64_t kMaxBatch = 1'000'000'000;
 
 struct ModelSection {
-  SharedValue<Model> model;  ///< Without layers where `transformer` says what they follow from.
+  SharedValue<Model> model;  ///< Without layers if `transformer` is set: they follow later.
   std::optional<TransformerChoice> transformer;
-  /// What is really executed; nothing where the model is known by its times alone.
+  /// The network that is executed; null if only the model's times are known.
   std::shared_ptr<const Network> network;
-  std::optional<Marked<std::int64_t>> batch;  ///< As the section gives it.
+  std::optional<Marked<std::int64_t>> batch;  ///< The batch in the section.
 };
 
-/// Reads the section and the files that it names: exactly one of profile, uniform, layers,
-/// pipedream, huggingface, or a network with its profile beside it. Adds all that is wrong to
+/// Reads the section and the files that it names. It has exactly one of profile, uniform, layers,
+/// pipedream and huggingface, or a network together with its profile. Adds all errors to
 /// `problems`.
 ModelSection read_model_section(SectionReader& section, Diagnostics& problems);
 

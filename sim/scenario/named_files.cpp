@@ -1,4 +1,4 @@
-// Which keys name files.
+// The keys that name files.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/named_files.h"

@@ -12,14 +12,14 @@ struct YamlNode;
 
 struct NamedFile {
   std::string key;   ///< Dotted: model.profile.
-  std::string path;  ///< As it is to be opened.
+  std::string path;  ///< The path to open.
 };
 
-/// What a value of this dotted key names: one file for a text, several for a list (an axis) or for
-/// a section, none where the key names no file.
+/// The files that a value of this dotted key names: one for a text, several for a list (an axis) or
+/// a section. None if the key names no file.
 std::vector<NamedFile> named_files(const std::string& key, const YamlNode& value);
 
-/// What a scenario's sections name, those of its axes among them.
+/// The files that a scenario's sections name, including those on its axes.
 std::vector<NamedFile> named_files(const YamlNode& scenario);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Drawing factors, and reading how they are drawn.
+// Draws noise factors, and reads the noise section.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/noise.h"

@@ -1,4 +1,4 @@
-// One note for each.
+// One note per missing key.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/omissions.h"

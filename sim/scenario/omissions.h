@@ -1,4 +1,4 @@
-// Keys without which a scenario looks smaller or faster than it trains.
+// Missing keys that make a scenario look smaller or faster than a real training.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,17 +12,17 @@
 
 namespace plumbline {
 
-/// Which keys of an optimizer's memory the training section gives.
+/// The keys of an optimizer's memory that the training section gives.
 struct OptimizerKeys {
   bool state = false;
   bool gradients = false;
 };
 
-/// A note on what usual_adam() stands in for; nothing where both keys are given.
+/// A note on the keys that usual_adam() replaces; nothing if both are given.
 std::optional<std::string> assumed_optimizer(const OptimizerKeys& given, NumberFormat weights);
 
-/// Notes on other keys of a model that is known by its shape, each of whose devices is such a
-/// `group`: people give them to their framework, and a prediction without them is still one.
+/// Notes on other missing keys, for a model that is known by its shape; each device is such a
+/// `group`. People give these keys to their framework, but a prediction works without them.
 std::vector<std::string> omissions(const ClusterChoice& cluster, const DeviceGroup& group);
 
 }  // namespace plumbline

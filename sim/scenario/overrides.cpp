@@ -20,7 +20,7 @@ std::string text_of(const std::vector<YamlOverride::Key>& path) {
   return text;
 }
 
-/// Errors: an override that sets what an earlier one sets, or replaces all of that.
+/// Errors: an override that sets the same key as an earlier one, or a whole section with that key.
 std::optional<Diagnostic> check_overlap(const std::vector<YamlOverride>& earlier,
                                         const YamlOverride& change) {
   for (const YamlOverride& before : earlier) {

@@ -1,4 +1,4 @@
-// What a command line sets in the tree of a scenario.
+// Overrides: the values that a command line sets in the tree of a scenario.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -14,21 +14,22 @@ namespace plumbline {
 struct YamlNode;
 struct YamlOverride;
 
-/// What overrides have done to a scenario so far.
+/// The effects of overrides on a scenario so far.
 struct OverrideLog {
-  std::vector<std::string> set;  ///< Keys, `schedule.file`, and sections that were set as a whole.
-  std::vector<std::string> notes;  ///< What they have replaced besides what they name.
+  std::vector<std::string> set;    ///< The keys that were set, such as `schedule.file`, and the
+                                   ///< sections that were set as a whole.
+  std::vector<std::string> notes;  ///< Notes on other keys that they replaced.
 };
 
-/// apply_override for the tree of a scenario: a key of `cluster.device` stands beside the preset
-/// that was there by its name alone, and what is written in the scenario but does not stand beside
-/// the new key (schedule.name beside schedule.file) is taken out, with what needs it, and a note.
-/// Errors: as there.
+/// apply_override for the tree of a scenario. A key of `cluster.device` is added to a preset that
+/// was given by its name alone. Written keys that contradict the new key (schedule.name and
+/// schedule.file) are removed, together with the keys that need them, and a note is added. Errors:
+/// as there.
 std::optional<Diagnostic> override_scenario(YamlNode& root, const YamlOverride& change,
                                             OverrideLog& log);
 
-/// The same for each `key=value`, in their order. Errors: as there, and an override that sets what
-/// an earlier one sets, or replaces all of that.
+/// The same for each `key=value`, in order. Errors: as there; an override that sets the same key as
+/// an earlier one, or replaces that key's whole section.
 Diagnostics override_by_arguments(YamlNode& root, const std::vector<std::string>& arguments,
                                   OverrideLog& log);
 

@@ -22,7 +22,7 @@ std::string wrong_length(std::string_view key, std::size_t length, std::size_t s
 
 namespace {
 
-/// The number of stages: given, or the length of a list that has one entry a stage, or one a
+/// The number of stages: given, or the length of a list with one entry per stage, or one stage per
 /// device.
 std::uint32_t stage_count(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
@@ -40,7 +40,7 @@ std::uint32_t stage_count(const Scenario& scenario) {
 
 using StageDevices = std::vector<std::vector<DeviceId>>;
 
-/// `[[0], [1], [0], [1]]`, cut where it is long.
+/// `[[0], [1], [0], [1]]`, shortened if it is long.
 std::string to_text_of(const StageDevices& devices) {
   constexpr std::size_t max = 8;
   std::vector<std::string> stages;
@@ -52,9 +52,9 @@ std::string to_text_of(const StageDevices& devices) {
   return fmt::format("[{}{}]", fmt::join(stages, ", "), devices.size() > max ? ", ..." : "");
 }
 
-/// The devices of each stage of one copy, as they are numbered where the plan does not say: 0, 1,
-/// ... stage by stage, replica by replica; for an order from a file its rows, for a schedule with
-/// chunks as it places them.
+/// The devices of each stage of one copy, with the numbers they have if the plan gives none: 0, 1,
+/// ... stage by stage, replica by replica. For an order from a file they are its rows. A schedule
+/// with chunks places its stages itself.
 StageDevices numbered_devices(const Scenario& scenario,
                               const std::vector<std::uint32_t>& replicas) {
   StageDevices devices(replicas.size());
@@ -78,7 +78,7 @@ StageDevices numbered_devices(const Scenario& scenario,
   return devices;
 }
 
-/// plan.devices against the number of stages, of replicas and of devices.
+/// Checks plan.devices against the numbers of stages, replicas and devices.
 Result<StageDevices> given_devices(const Marked<std::vector<std::vector<std::int64_t>>>& given,
                                    const std::vector<std::uint32_t>& replicas,
                                    std::optional<std::uint32_t> available, std::int64_t copies) {
@@ -117,8 +117,8 @@ Result<StageDevices> given_devices(const Marked<std::vector<std::vector<std::int
   return devices;
 }
 
-/// The replicas that an order brings along, stage by stage: those of a file's rows, or of a
-/// schedule that places stages itself. None for an order that has as many as the plan says.
+/// The replicas that an order fixes for each stage: those of a file's rows, or of a schedule that
+/// places stages itself. Nothing if the plan decides.
 std::optional<std::vector<std::uint32_t>> own_replicas(const ScheduleChoice& choice,
                                                        std::uint32_t stages) {
   std::vector<std::uint32_t> replicas;
@@ -131,7 +131,7 @@ std::optional<std::vector<std::uint32_t>> own_replicas(const ScheduleChoice& cho
   return std::nullopt;
 }
 
-/// plan.replicas beside an order that has its own. Errors: where they differ.
+/// Errors: plan.replicas that differ from the order's own.
 std::optional<Diagnostic> check_replicas(const Marked<std::vector<std::int64_t>>& given,
                                          const ScheduleChoice& choice,
                                          const std::vector<std::uint32_t>& own) {
@@ -153,7 +153,8 @@ std::optional<Diagnostic> check_replicas(const Marked<std::vector<std::int64_t>>
       fmt::format("each stage has {}: leave plan.replicas out", own.front()));
 }
 
-/// The replicas of each stage. Errors: a wrong number of them; what the schedule cannot have.
+/// The replicas of each stage. Errors: a list of the wrong length; replicas that the schedule does
+/// not allow.
 Result<std::vector<std::uint32_t>> stage_replicas(const Scenario& scenario, std::uint32_t stages) {
   const auto& given = scenario.plan.replicas;
   const ScheduleChoice& choice = scenario.schedule;
@@ -270,14 +271,14 @@ Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stage
   return numbered;
 }
 
-/// Layers in an order in which the stages are runs, and how long each run is.
+/// Layers in an order in which each stage is a contiguous run, and the length of each run.
 struct Cut {
   std::vector<LayerId> order;
   std::vector<std::uint32_t> counts;
 };
 
-/// The stage of each layer by the names in the plan. Errors: a name that is no layer or stands
-/// twice, a layer without a stage, an edge that leads to an earlier stage.
+/// The cut into stages by the names in the plan. Errors: a name that is no layer or stands twice, a
+/// layer without a stage, an edge that leads to an earlier stage.
 Result<Cut> cut_by_names(const Scenario& scenario, const StageNames& names,
                          const std::vector<LayerId>& order) {
   const LayerGraph& graph = scenario.model->graph;
@@ -327,7 +328,7 @@ Result<Cut> cut_by_names(const Scenario& scenario, const StageNames& names,
   return cut;
 }
 
-/// Errors: a partition that does not fit the model or the number of stages.
+/// The cut into stages. Errors: a partition that does not fit the model or the number of stages.
 Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& costs,
                        std::uint32_t stages) {
   const std::vector<LayerId> order = scenario.model->graph.topological_order();
@@ -392,7 +393,7 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
   for (const LayerId layer : order) {
     const LayerCosts& cost = costs[layer.value];
     times.push_back(cost.forward.mean + cost.backward.mean);
-    // As if all layers were run again: which of them are follows from the stages.
+    // Assumes that all layers are recomputed: the recomputed ones depend on the stages.
     if (scenario.schedule.recompute.kind != Recompute::none) times.back() += cost.again().mean;
   }
   return Cut{order, balanced_counts(times, stages)};
@@ -442,7 +443,7 @@ Result<Partition> place(const Scenario& scenario, const std::vector<LayerCosts>&
   const std::uint32_t stages = stage_count(scenario);
   Diagnostics problems;
   auto cut = cut_layers(scenario, costs, stages);
-  if (!cut && stages > kMaxDevices) return cut.problems();  // none is laid out
+  if (!cut && stages > kMaxDevices) return cut.problems();  // do not place so many
   auto devices = stage_devices(scenario, stages);
   const bool is_cut = keep(cut, problems);
   if (!keep(devices, problems) || !is_cut) return problems;

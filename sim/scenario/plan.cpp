@@ -1,4 +1,4 @@
-// One function a key that is more than a number.
+// One function per key that is more than a number.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/plan.h"
@@ -158,7 +158,7 @@ class PlanReader {
   Plan plan_;
 };
 
-/// Keys of the section itself stand beside the file: none may.
+/// Reads a plan from its file. Errors: other keys of the section beside the file.
 Plan read_plan_file(SectionReader& section, const Marked<std::string>& name,
                     Diagnostics& problems) {
   for (const KeyFormat& known : plan_format().keys) {

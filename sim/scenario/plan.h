@@ -1,4 +1,4 @@
-// The plan section of a scenario: how layers come to stages and stages to devices.
+// The plan section of a scenario: layers to stages, stages to devices.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -19,12 +19,12 @@ class SectionReader;
 
 inline constexpr std::int64_t kMaxDevices = 10'000;
 inline constexpr std::int64_t kMaxMicroBatches = 10'000'000;
-/// Of one micro-batch.
+/// The largest number of slices per micro-batch.
 inline constexpr std::int64_t kMaxSlices = 1000;
 
 enum class PartitionRule {
   even,
-  blocks,  ///< Equal numbers of a transformer's blocks; embedding and head on top.
+  blocks,  ///< Equal numbers of a transformer's blocks, plus the embedding and the head.
   balanced,
   pipedream,  ///< The planner chooses stages, replicas, devices and warm-ups.
 };
@@ -32,10 +32,10 @@ enum class PartitionRule {
 /// The names of the layers of each stage.
 using StageNames = std::vector<std::vector<std::string>>;
 
-/// As the user wrote it. Absent = by the rules of the contract.
+/// The plan as the user wrote it. Absent values follow the rules of the contract.
 struct Plan {
   std::optional<Marked<std::int64_t>> stages;
-  /// What stood there, where `stages` is more: see resolve_stage_number().
+  /// The written number, if `stages` was raised: see resolve_stage_number().
   std::optional<std::int64_t> stages_raised_from{};
   /// A rule, layers per stage in topological order, the names of each stage's layers, or a layout
   /// of Megatron-LM.
@@ -46,7 +46,7 @@ struct Plan {
   std::optional<Marked<std::vector<std::vector<std::int64_t>>>> devices;
   std::optional<Marked<std::vector<std::int64_t>>> warm_up;
   Marked<std::int64_t> data_parallel{1, {}};  ///< Copies of the whole pipeline.
-  bool fills_cluster = false;                 ///< As many of them as there are devices for.
+  bool fills_cluster = false;                 ///< As many copies as the devices allow.
   /// For PartitionRule::pipedream.
   CostModel cost_model = CostModel::calibrated;
   std::optional<bool> activation_transfers;  ///< Absent: published false, calibrated true.
@@ -56,12 +56,12 @@ struct Plan {
     const auto* rule = std::get_if<PartitionRule>(&partition);
     return rule && *rule == PartitionRule::pipedream;
   }
-  /// The length of a partition that is written out.
+  /// The number of stages of a partition that is written out.
   std::optional<std::size_t> written_stages() const;
 };
 
-/// Reads all keys of the section, or, where it names a `file`, those of that file, which
-/// `plumbline plan -o` writes. Adds all that is wrong to `problems`.
+/// Reads all keys of the section. If it names a `file`, which `plumbline plan -o` writes, reads the
+/// keys of that file. Adds all errors to `problems`.
 Plan read_plan_section(SectionReader& section, Diagnostics& problems);
 
 }  // namespace plumbline

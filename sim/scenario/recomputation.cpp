@@ -1,4 +1,4 @@
-// Reading the choice, and putting it to stages.
+// Reads the choice of recomputation, and applies it to stages.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/recomputation.h"

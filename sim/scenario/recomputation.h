@@ -1,4 +1,4 @@
-// Which layers a schedule runs again: schedule.recompute and schedule.recompute_layers.
+// The layers that a schedule recomputes: schedule.recompute and schedule.recompute_layers.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,19 +16,19 @@ namespace plumbline {
 
 class SectionReader;
 
-/// As few layers of each stage as its devices' memory needs.
+/// The choice to recompute as few layers of each stage as its devices' memory allows.
 struct FewestLayers {};
 
-/// How many layers of a stage make activations again, from its first one on: all, as few as fit, so
-/// many of each stage (of a stage with fewer all), or a number for each stage.
+/// The number of layers that recompute, counted from a stage's first layer: all, as few as fit, one
+/// number for every stage (all layers of a stage with fewer), or a number for each stage.
 using RecomputedLayers =
     std::variant<std::monostate, FewestLayers, std::int64_t, std::vector<std::int64_t>>;
 
-/// As the user wrote it.
+/// Recomputation as the user wrote it.
 struct RecomputeChoice {
   Recompute kind = Recompute::none;
   Mark mark;
-  RecomputedLayers layers;  ///< Other than all only where each layer is run again by itself.
+  RecomputedLayers layers;  ///< Other than all only if each layer is recomputed by itself.
   Mark layers_mark;
 
   bool leaves_some() const { return !std::holds_alternative<std::monostate>(layers); }
@@ -38,12 +38,12 @@ struct RecomputeChoice {
 /// Reads both keys of the schedule section.
 RecomputeChoice read_recomputation(SectionReader& schedule);
 
-/// The number of each stage; none where all layers are run again, or none is.
-/// Requires: a choice that is no longer open. Errors: numbers that do not fit the stages.
+/// The number of recomputed layers of each stage; empty if all layers are recomputed, or none.
+/// Requires: a choice that is resolved. Errors: numbers that do not fit the stages.
 Result<std::vector<std::uint32_t>> recomputed_layers(const RecomputeChoice& choice,
                                                      const Partition& partition);
 
-/// Makes all layers behind the first `recomputed` of each stage keep all that they have.
+/// Makes the layers after the first `recomputed` of each stage keep all their activations.
 void keep_others(const Partition& partition, const std::vector<std::uint32_t>& recomputed,
                  std::vector<LayerCosts>& layers);
 

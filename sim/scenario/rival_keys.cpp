@@ -1,4 +1,4 @@
-// The tables of the sections say which keys exclude each other; what they cannot say stands here.
+// Rival keys from the tables of the sections, and those that the tables cannot express.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/rival_keys.h"
@@ -16,7 +16,7 @@
 namespace plumbline {
 namespace {
 
-/// The format of a section of a scenario; null where it is none.
+/// The format of a section of a scenario; null if there is no such section.
 const SectionFormat* format_of(std::string_view section) {
   const KeyFormat* const key = scenario_format().find(section);
   if (!key) return nullptr;
@@ -26,7 +26,7 @@ const SectionFormat* format_of(std::string_view section) {
   return nullptr;
 }
 
-/// The keys of the section that never stand beside `key`.
+/// The keys of the section that exclude `key`.
 std::vector<std::string_view> rivals_in_table(const SectionFormat& format, std::string_view key) {
   std::vector<std::string_view> rivals;
   const auto holds = [&](const std::vector<std::string_view>& keys) {
@@ -48,7 +48,7 @@ std::vector<std::string_view> rivals_in_table(const SectionFormat& format, std::
   return rivals;
 }
 
-/// The devices that levels make; nothing where a size is no number.
+/// The number of devices of `levels`; nothing if a size is no number.
 std::optional<std::int64_t> devices_of(const YamlNode& levels) {
   std::int64_t product = 1;
   for (YamlNode level : levels.items) {
@@ -61,7 +61,7 @@ std::optional<std::int64_t> devices_of(const YamlNode& levels) {
   return product;
 }
 
-/// Of devices and levels the one that the other excludes where their numbers differ.
+/// The rival of `key` among devices and levels, if their numbers of devices differ.
 std::optional<std::string_view> other_count(YamlNode& cluster, std::string_view key) {
   if (key != "devices" && key != "levels") return std::nullopt;
   const YamlNode::Entry* const devices = entry_of(cluster, "devices");
@@ -72,7 +72,7 @@ std::optional<std::string_view> other_count(YamlNode& cluster, std::string_view 
   return key == "devices" ? "levels" : "devices";
 }
 
-/// One of the three of which two say the third.
+/// One of the three batch keys, of which two determine the third.
 struct BatchKey {
   std::string_view section;
   std::string_view key;
@@ -126,7 +126,7 @@ class Rivals {
     if (section == "cluster") {
       if (const auto other = other_count(map, key)) take_out(section, map, *other);
     }
-    // What needs a key that is gone.
+    // Remove the keys that need a removed key.
     for (std::size_t i = 0; i < gone.size(); ++i) {
       for (const std::vector<std::string_view>& needs : format.needs) {
         const bool needs_it = std::find(needs.begin() + 1, needs.end(), gone[i]) != needs.end();
@@ -141,8 +141,9 @@ class Rivals {
     return section ? entry_of(section->value, key.key) : nullptr;
   }
 
-  /// Of mini-batch, micro-batch and their number all three: the one that is written, if the others
-  /// are not; else of the sizes the other one, and beside another number the mini-batch.
+  /// Removes one of the mini-batch, the micro-batch and the number of micro-batches, if all three
+  /// are there. If only one other than `set` was written in the scenario, that one goes. If both
+  /// were, the other size goes when `set` is a size, and the mini-batch when `set` is the number.
   void take_out_third(BatchKey set) {
     if (set.section == "schedule" && set.key == "file") set = kMicroBatches;
     const bool is_one = set == kMiniBatch || set == kMicroBatch || set == kMicroBatches;

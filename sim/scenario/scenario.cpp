@@ -1,5 +1,5 @@
-// Reading scenarios: one function a section, each with the keys it knows. What several sections say
-// together is resolved behind it, in scenario_resolver.cpp.
+// Reads scenarios: one function per section, each with the keys it knows. Values that depend on
+// several sections are resolved afterwards, in scenario_resolver.cpp.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/scenario.h"
@@ -51,7 +51,7 @@ class ScenarioReader {
   }
 
  private:
-  /// A network or a profile in a scenario's place says so.
+  /// The `kind` of a file, which a network or a profile has and a scenario has not.
   static const YamlNode* kind_of(const YamlNode& root) {
     const auto kind =
         std::find_if(root.entries.begin(), root.entries.end(),
@@ -98,7 +98,7 @@ class ScenarioReader {
 
   // ---- schedule ----
 
-  /// Whether the sizes of mini-batch and micro-batch say how many micro-batches there are.
+  /// Whether the sizes of mini-batch and micro-batch determine the number of micro-batches.
   bool sizes_given(const SectionReader& file) const {
     return file.holds("training", "micro_batch_size") && file.holds("training", "mini_batch_size");
   }
@@ -184,8 +184,7 @@ class ScenarioReader {
     }
   }
 
-  /// Whether what stands at `mark` was written for the order that schedule.file, given by an
-  /// override, replaces.
+  /// Whether the key at `mark` was written for an order that an override of schedule.file replaces.
   bool gives_way(const Mark& mark) const {
     const ScheduleChoice& choice = scenario_.schedule;
     return choice.file && mark.source.get() == source_ && choice.name_mark.source.get() != source_;
@@ -195,7 +194,7 @@ class ScenarioReader {
         fmt::format("{} of the scenario is left out: schedule.file says it in its place", key));
   }
 
-  /// What the plan says for the order that a file replaces.
+  /// Removes the plan's keys for the order that a file replaces.
   void leave_out_of_plan() {
     Plan& plan = scenario_.plan;
     const ScheduleFile& file = *scenario_.schedule.file;
@@ -231,7 +230,7 @@ class ScenarioReader {
     }
   }
 
-  /// Whether communication goes in the order of the file's cells.
+  /// Reads whether communication follows the order of the file's cells.
   void read_communication(SectionReader& section) {
     ScheduleChoice& choice = scenario_.schedule;
     const auto kind = section.choice("communication", "order of communication");
@@ -365,7 +364,7 @@ class ScenarioReader {
   }
 
   std::string path_;
-  const Source* source_ = nullptr;  ///< What was written, beside what overrides set.
+  const Source* source_ = nullptr;  ///< The written scenario, without overrides.
   const ModelSection* known_model_;
   WrittenScenario written_;
   Scenario& scenario_ = written_.scenario;

@@ -1,4 +1,4 @@
-// One table a section.
+// One table per section.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/scenario_format.h"

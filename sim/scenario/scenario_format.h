@@ -1,4 +1,4 @@
-// The tables of a scenario file: every key, what it may hold and what it says.
+// The tables of a scenario file: every key with its values and its meaning.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace plumbline {
 
-/// A scenario file, and the sections in it that are read by name.
+/// The formats of a scenario file and of those of its sections that are read by name.
 const SectionFormat& scenario_format();
 const SectionFormat& model_section_format();
 const SectionFormat& level_format();

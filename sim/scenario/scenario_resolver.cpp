@@ -1,4 +1,4 @@
-// What several sections say together, decided one thing after the other.
+// Decides the values that depend on several sections, one after the other.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
@@ -20,22 +20,22 @@ class ScenarioResolver {
  public:
   explicit ScenarioResolver(WrittenScenario written) : written_(std::move(written)) {}
 
-  /// A list of passes. Each needs what those before it have decided, so the first one with problems
-  /// is the last one.
+  /// Runs a list of passes. Each pass needs the decisions of those before it, so the first pass
+  /// with problems is the last.
   Result<Scenario> resolve() {
     using Pass = void (ScenarioResolver::*)();
     constexpr Pass passes[] = {
-        &ScenarioResolver::resolve_cluster,        // devices of GPUs, and what links them
-        &ScenarioResolver::resolve_sequence,       // where the stages of a file's sequence stand
-        &ScenarioResolver::resolve_copies,         // how many pipelines run
-        &ScenarioResolver::resolve_batches,        // micro-batches of a mini-batch
-        &ScenarioResolver::resolve_optimizer,      // what it holds
-        &ScenarioResolver::derive_layers,          // of a config.json, at this micro-batch size
-        &ScenarioResolver::raise_stages,           // where a schedule needs more of them
-        &ScenarioResolver::resolve_group,          // what a device's group shares
-        &ScenarioResolver::resolve_recomputation,  // where layers say it for themselves
+        &ScenarioResolver::resolve_cluster,        // devices from GPUs, and their links
+        &ScenarioResolver::resolve_sequence,       // the devices of a file's sequence
+        &ScenarioResolver::resolve_copies,         // the number of pipelines
+        &ScenarioResolver::resolve_batches,        // micro-batches per mini-batch
+        &ScenarioResolver::resolve_optimizer,      // the optimizer's memory
+        &ScenarioResolver::derive_layers,          // from a config.json, at this micro-batch size
+        &ScenarioResolver::raise_stages,           // if a schedule needs more stages
+        &ScenarioResolver::resolve_group,          // the sharing in a device's group
+        &ScenarioResolver::resolve_recomputation,  // if layers define it themselves
         &ScenarioResolver::estimate,               // times from FLOPs and bytes
-        &ScenarioResolver::check_batches,          // against what the profile holds
+        &ScenarioResolver::check_batches,          // against the profile
         &ScenarioResolver::apply_measured,         // links and overheads of the profile
     };
     for (const Pass pass : passes) {
@@ -50,7 +50,7 @@ class ScenarioResolver {
     problems_.push_back(input_error(mark, std::move(message), std::move(help)));
   }
 
-  /// How many devices there are, where GPUs are given, and what links them.
+  /// Decides the number of devices if GPUs are given, and their links.
   void resolve_cluster() {
     DeviceGroup group = scenario_.model->profile.group;
     if (written_.transformer) group.devices = written_.transformer->group();
@@ -60,12 +60,12 @@ class ScenarioResolver {
     scenario_.neighbours_slow = written_.cluster.neighbours_slow;
   }
 
-  /// Where the stages of a sequence stand.
+  /// Decides the devices of a sequence's stages.
   void resolve_sequence() {
     if (auto refused = place_sequence(scenario_)) problems_.push_back(*std::move(refused));
   }
 
-  /// What the group that a device stands for holds of each layer more than once.
+  /// Resolves the parts of layers that a device's group holds more than once.
   void resolve_group() {
     const Model& model = *scenario_.model;
     const DeviceGroup group = model.profile.group;
@@ -91,15 +91,16 @@ class ScenarioResolver {
     if (group_comes_first(group)) share_reductions(group);
   }
 
-  /// Whether a group adds up gradients before the copies of a stage do. Where they share the
-  /// optimizer alone both orders send as much, but the copies' rings need not wait for the flush:
-  /// they come first where the group's are no wider.
+  /// Whether a group adds up gradients before the copies of a stage do. If only the optimizer is
+  /// shared, both orders send the same amount. The copies' rings need not wait for the flush, so
+  /// they come first if the group's rings are no wider.
   bool group_comes_first(const DeviceGroup& group) const {
     return scenario_.sharded != Sharded::optimizer || !group.spans_servers() || group.cards() > 1;
   }
 
-  /// Copies add up what their group leaves each device, of layers whose updates are known to hold
-  /// what the group sends; the others' may hold anything.
+  /// Lets copies add up only the share that their group leaves to each device. This holds for
+  /// layers whose updates are known to include the group's sending; other updates may include
+  /// anything.
   void share_reductions(const DeviceGroup& group) {
     Model& model = scenario_.model.edit();
     const std::vector<LayerCosts>& costs = model.profile.measurements.front().layers;
@@ -109,7 +110,7 @@ class ScenarioResolver {
     }
   }
 
-  /// What layers make again where each says it for itself.
+  /// Resolves selective recomputation, which each layer defines itself.
   void resolve_recomputation() {
     if (scenario_.schedule.recompute.kind != Recompute::selective) return;
     bool any = false;
@@ -127,14 +128,14 @@ class ScenarioResolver {
     }
   }
 
-  /// Times for the layers that give FLOPs and bytes instead.
+  /// Estimates the times of layers that give FLOPs and bytes instead.
   void estimate() {
     const Profile& profile = scenario_.model->profile;
     if (!needs_estimate(profile)) {
       if (!written_.cluster.device) return;
       scenario_.notes.emplace_back(
           "the model gives its times: none is estimated for cluster.device");
-      // Times of unknown numbers say nothing of which peak they are below.
+      // Without a number format, the peak to compare the times with is unknown.
       if (!profile.dtype && !written_.cluster.device->peak) return;
       if (const auto roofline = roofline_of(*written_.cluster.device, profile.dtype))
         scenario_.peak = peak_of_mix(profile, *roofline);
@@ -159,7 +160,7 @@ class ScenarioResolver {
       model.profile.estimated += "; Adam is assumed (training.optimizer_state, training.gradients)";
   }
 
-  /// How many copies of the pipeline run, and the micro-batch size where a mini-batch is split.
+  /// Decides the number of copies of the pipeline.
   void resolve_copies() {
     const Plan& plan = scenario_.plan;
     scenario_.copies = plan.data_parallel.value;
@@ -174,7 +175,7 @@ class ScenarioResolver {
     }
   }
 
-  /// `data_parallel: fill`: as if the number of copies stood there.
+  /// Replaces `data_parallel: fill` by the number of copies.
   void fill_cluster() {
     Plan& plan = scenario_.plan;
     if (scenario_.schedule.whole_model()) return;  // it fills the cluster anyway
@@ -189,7 +190,7 @@ class ScenarioResolver {
     scenario_.copies = *copies;
   }
 
-  /// The number of micro-batches, or their size, where a mini-batch is split into them.
+  /// Decides the number of micro-batches, or their size, if a mini-batch is split into them.
   void resolve_batches() {
     if (!written_.mini_batch_size) return;
     const bool by_count = !written_.micro_batch_size;
@@ -214,7 +215,8 @@ class ScenarioResolver {
     scenario_.schedule.updates.accumulated = scenario_.schedule.micro_batches;
   }
 
-  /// A mini-batch that `parts` micro-batches, or copies of micro-batches, do not divide.
+  /// Reports a mini-batch that cannot be divided into `parts` micro-batches, or copies of
+  /// micro-batches.
   void report_rest(std::int64_t parts, std::int64_t rest, bool by_count) {
     const std::int64_t size = written_.mini_batch_size->value;
     std::string what = by_count ? fmt::format("{} micro-batches on each of {} copies",
@@ -237,7 +239,7 @@ class ScenarioResolver {
                       size - rest + parts, by_count && scenario_.copies > 1 ? ": " + what : ""));
   }
 
-  /// What the optimizer of a model that is known by its shape holds, where the file does not say.
+  /// Sets the optimizer's memory of a model that is known by its shape, unless the file gives it.
   void resolve_optimizer() {
     if (!written_.transformer) return;
     const NumberFormat weights = written_.transformer->options.dtype;
@@ -248,7 +250,8 @@ class ScenarioResolver {
       scenario_.notes.push_back(*std::move(note));
   }
 
-  /// The layers of a model that is known by its shape, for this micro-batch on these servers.
+  /// Derives the layers of a model that is known by its shape, for this micro-batch on these
+  /// servers.
   void derive_layers() {
     if (!written_.transformer) return;
     if (!written_.micro_batch_size)
@@ -263,7 +266,7 @@ class ScenarioResolver {
       scenario_.notes.push_back(std::move(note));
   }
 
-  /// `data-parallel`: one stage, and a copy of it on every device.
+  /// Resolves `data-parallel`: one stage, with a copy on every device.
   void resolve_whole_model() {
     const Plan& plan = scenario_.plan;
     const auto refuse = [&](const Mark& mark, std::string_view key) {
@@ -286,7 +289,7 @@ class ScenarioResolver {
     scenario_.copies = scenario_.cluster.device_count();
   }
 
-  /// Settles the batch that the model's times cover and the micro-batch size.
+  /// Decides the batch that the model's times cover, and the micro-batch size.
   void check_batches() {
     std::optional<std::int64_t> batch =
         written_.batch ? std::optional(written_.batch->value) : std::nullopt;
@@ -336,7 +339,7 @@ class ScenarioResolver {
     note_optimizer();
   }
 
-  /// A note where layers that were also timed as one piece do not add up to it.
+  /// Adds a note if layers that were also timed as one piece do not add up to its time.
   void note_closure() {
     const Profile& profile = scenario_.model->profile;
     double worst = 0;
@@ -356,7 +359,7 @@ class ScenarioResolver {
         100 * std::abs(worst), worst > 0 ? "longer" : "less"));
   }
 
-  /// A note where the profile's updates were measured with another optimizer than a run will use.
+  /// Adds a note if the profile's updates were measured with another optimizer than a run will use.
   void note_optimizer() {
     const auto& provenance = scenario_.model->profile.provenance;
     const auto measured = provenance.find("optimizer");
@@ -368,7 +371,7 @@ class ScenarioResolver {
         clipped(measured->second), scenario_.optimizer_state, wanted, wanted));
   }
 
-  /// `link: measured` and `overhead: measured` take what the profile holds.
+  /// Takes the values of `link: measured` and `overhead: measured` from the profile.
   void apply_measured() {
     const Profile& profile = scenario_.model->profile;
     if (written_.cluster.measured_link) {
@@ -396,7 +399,7 @@ class ScenarioResolver {
     }
   }
 
-  /// Where there are more stages than plan.stages says, by a schedule with chunks.
+  /// Raises plan.stages if a schedule with chunks needs more stages.
   void raise_stages() {
     if (auto refused = resolve_stage_number(scenario_)) problems_.push_back(*std::move(refused));
   }

@@ -1,4 +1,4 @@
-// Copying a small tree instead of parsing a text.
+// Copies a small tree instead of parsing a text.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/scenario_text.h"

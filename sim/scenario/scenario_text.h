@@ -1,4 +1,4 @@
-// A scenario's text, parsed once, to be read again and again with other overrides.
+// A scenario's text, parsed once, to be read many times with different overrides.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,11 +16,11 @@ namespace plumbline {
 /// of the model read it again. It may be read by several threads at once.
 class ScenarioText {
  public:
-  /// Errors: those of read_yaml. What else is wrong is told by read().
+  /// Errors: those of read_yaml. Other errors are reported by read().
   static Result<ScenarioText> open(const std::string& path);
   static Result<ScenarioText> parse(const std::shared_ptr<const Source>& source);
 
-  /// What read_scenario gives for the same overrides.
+  /// The same result as read_scenario with these overrides.
   Result<Scenario> read(const std::vector<const YamlOverride*>& changes) const;
 
   const YamlNode& root() const { return root_; }
@@ -29,8 +29,8 @@ class ScenarioText {
   explicit ScenarioText(YamlNode root);
 
   YamlNode root_;
-  YamlNode without_model_;  ///< The model's keys and the sweep section are not in it.
-  std::shared_ptr<const ModelSection> model_;  ///< Nothing where it has errors.
+  YamlNode without_model_;  ///< The tree without the model's keys and the sweep section.
+  std::shared_ptr<const ModelSection> model_;  ///< Null if the section has errors.
 };
 
 }  // namespace plumbline

@@ -14,14 +14,14 @@ namespace {
 
 using DevicesOfStages = std::vector<std::vector<std::uint32_t>>;
 
-/// The devices of one copy, where they are known.
+/// The number of devices of one copy, if known.
 std::optional<std::uint32_t> devices_of_copy(const Scenario& scenario) {
   if (!scenario.cluster_given || scenario.plan.fills_cluster) return std::nullopt;
   const auto copies = static_cast<std::uint32_t>(scenario.plan.data_parallel.value);
   return scenario.cluster.device_count() / std::max(copies, 1U);
 }
 
-/// How many stages a loop over the whole model has.
+/// The number of stages of a loop over the whole model; nothing if it is unknown.
 std::optional<std::uint32_t> stages_of_loop(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   if (plan.stages) return static_cast<std::uint32_t>(plan.stages->value);
@@ -35,7 +35,7 @@ std::optional<std::uint32_t> stages_of_loop(const Scenario& scenario) {
   return std::nullopt;
 }
 
-/// Whether a stage stands on one device twice.
+/// Whether a stage is on the same device twice.
 bool repeats_device(const DevicesOfStages& devices) {
   return std::any_of(devices.begin(), devices.end(), [](std::vector<std::uint32_t> of_stage) {
     std::sort(of_stage.begin(), of_stage.end());
@@ -74,7 +74,7 @@ DevicesOfStages devices_of_stages(Scenario& scenario, std::uint32_t stages) {
   return devices;
 }
 
-/// Devices as rows: dense, from 0, in their order.
+/// The devices as rows, numbered from 0 without gaps, in their order.
 StageRows rows_of(const DevicesOfStages& devices) {
   std::vector<std::uint32_t> used;
   for (const auto& of_stage : devices) used.insert(used.end(), of_stage.begin(), of_stage.end());
@@ -105,7 +105,7 @@ std::optional<Diagnostic> place_sequence(Scenario& scenario) {
   }
   DevicesOfStages devices = devices_of_stages(scenario, *stages);
   if (std::any_of(devices.begin(), devices.end(), [](const auto& of) { return of.empty(); }))
-    return std::nullopt;  // what is wrong with plan.devices is told by its reader
+    return std::nullopt;  // errors of plan.devices are reported by its reader
   if (repeats_device(devices)) {
     if (scenario.plan.devices) return std::nullopt;
     return input_error(scenario.schedule.name_mark,

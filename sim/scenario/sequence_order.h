@@ -1,4 +1,4 @@
-// Where the stages of a sequence stand, which one host launches on all devices.
+// The devices of the stages of a sequence, which one host launches on all devices.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,12 +9,13 @@
 
 namespace plumbline {
 
-/// Gives the stages of a sequence in schedule.file their devices: those of plan.devices, else those
-/// that the file gives, else by plan.replicas in turn, else one each; where there are fewer devices
-/// than stages and they divide them, stage s stands on device s mod p, with a note. How many stages
-/// a host's loop has (`F0 F1 B0`) the plan says, else the number of devices.
-/// Does nothing for any other order. Requires: the cluster is settled.
-/// Errors: a loop whose number of stages nothing says; more ops than are held.
+/// Gives the stages of a sequence in schedule.file their devices. These are the devices of
+/// plan.devices, else of the file, else devices in turn by plan.replicas, else one device per
+/// stage. If there are fewer devices than stages, and the number p of devices divides the number of
+/// stages, stage s runs on device s mod p, with a note. The number of stages of a host's loop (`F0
+/// F1 B0`) comes from the plan, else from the number of devices. Does nothing for any other order.
+/// Requires: the cluster is resolved. Errors: a loop without a number of stages; more ops than the
+/// limit.
 std::optional<Diagnostic> place_sequence(Scenario& scenario);
 
 }  // namespace plumbline

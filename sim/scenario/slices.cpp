@@ -1,4 +1,4 @@
-// Reading them, and what they need of an order.
+// Reads slices, and checks the order against them.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/slices.h"
@@ -16,7 +16,7 @@
 namespace plumbline {
 namespace {
 
-/// Of a list, as shares of their mean; empty where all are the same.
+/// The numbers of a list, relative to their mean; empty if all are the same.
 std::vector<double> work_of(std::vector<double> given, double sum) {
   if (std::adjacent_find(given.begin(), given.end(), std::not_equal_to<>()) == given.end())
     return {};
@@ -24,7 +24,7 @@ std::vector<double> work_of(std::vector<double> given, double sum) {
   return given;
 }
 
-/// The op of the neighbouring slice that has to stand before `op`; nothing where there is none.
+/// The op of the neighbouring slice that must come before `op`; nothing if there is none.
 std::optional<Op> needed_before(Op op, std::uint32_t slices) {
   const std::uint32_t slice = op.micro_batch.value % slices;
   if (op.kind == OpKind::forward) {

@@ -1,4 +1,4 @@
-// Micro-batches cut along their sequence: what a scenario says of it, and where it does not go.
+// Micro-batches cut into slices along their sequence: the scenario's keys and the limits.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -20,26 +20,28 @@ class SectionReader;
 /// The slices of each micro-batch.
 struct SliceChoice {
   std::uint32_t count = 1;
-  /// What each takes, as many numbers whose mean is 1; empty: all the same.
+  /// The relative time of each slice, with mean 1; empty: all the same.
   std::vector<double> work;
   Mark mark;
 };
 
-/// Reads `slices` of a schedule section: a number of them, or a list of what each takes. `rule` and
-/// `file` as the section has them. Errors: a schedule that takes none; as many as do not divide the
-/// file's numbers.
+/// Reads `slices` of a schedule section: their number, or a list of their relative times. `rule`
+/// and `file` are those of the section. Errors: a schedule without slices; a number of slices that
+/// does not divide the count of micro-batch numbers in the file.
 SliceChoice read_slices(SectionReader& schedule, const ScheduleRule* rule,
                         const ScheduleFile* file);
 
-/// Errors: slices of a stage with replicas, which would not have what the slices before them left.
+/// Errors: slices on a stage with replicas, where a slice would miss the state that the slices
+/// before it left.
 std::optional<Diagnostic> check_slices_on(const SliceChoice& slices,
                                           const std::vector<std::uint32_t>& replicas);
 
-/// Errors, where the file has it: a slice before those that it needs: forward before the one before
-/// it, backward before the one behind it.
+/// Errors, at its place in the file: a slice before those that it needs. A forward needs the slice
+/// before it, a backward the slice behind it.
 std::optional<Diagnostic> check_slices_in(const SliceChoice& slices, const ScheduleFile& file);
 
-/// What the numbers of such a run count, and what it leaves out. Requires: more than one slice.
+/// Notes on the unit of the numbers in a run with slices, and on the effects that are left out.
+/// Requires: more than one slice.
 std::vector<std::string> notes_on(const SliceChoice& slices, Recompute recompute,
                                   bool is_estimated);
 

@@ -1,4 +1,4 @@
-// Stages as they are written, devices that there are, stages that the schedule puts on each.
+// Compares the written stages with the devices and the stages that the schedule puts on each.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/stage_number.h"
@@ -12,7 +12,7 @@
 namespace plumbline {
 namespace {
 
-/// A key that says how many stages there are.
+/// A key that gives the number of stages.
 struct WrittenStages {
   std::int64_t count = 0;
   std::string key;
@@ -31,23 +31,23 @@ std::optional<WrittenStages> written_stages(const Plan& plan) {
   return std::nullopt;
 }
 
-/// What a device has, and how many of them there are: "one on each of 4 devices".
+/// The stages per device and the number of devices in words: "one on each of 4 devices".
 std::string spread_text(std::int64_t stages, std::int64_t devices, std::int64_t copies) {
   return fmt::format("{} on each of {} device{}{}",
                      stages == devices ? "one" : std::to_string(stages / devices), devices,
                      devices == 1 ? "" : "s", copies > 1 ? " of each copy" : "");
 }
 
-/// Stages that are to be raised: what there is, and what it becomes.
+/// A number of stages to be raised, from `from` to to().
 struct Raise {
   WrittenStages from;
-  std::int64_t devices = 0;  ///< That hold stages, of one copy.
+  std::int64_t devices = 0;  ///< Devices of one copy that hold stages.
   std::int64_t chunks = 0;
 
   std::int64_t to() const { return devices * chunks; }
 };
 
-/// Why they are to be raised; `schedule` is "the schedule", or which one.
+/// The reason for raising the stages; `schedule` is "the schedule", or names it.
 std::string reason(const Raise& raise, const Scenario& scenario, std::string_view schedule) {
   const bool is_list = raise.from.key != "plan.stages";
   return fmt::format("{} {} {}{}, {}; {} puts {} on each (schedule.chunks)", raise.from.key,
@@ -60,8 +60,8 @@ std::string named_schedule(const Scenario& scenario) {
   return fmt::format("the schedule '{}'", scenario.schedule.rule->name);
 }
 
-/// What `data_parallel: fill` makes of stages that were written for one on each device nobody
-/// knows: it is told what it made.
+/// Adds a note on the result of `data_parallel: fill`, as the number of devices of a copy that the
+/// written stages were meant for is unknown.
 void note_filled(const WrittenStages& written, std::int64_t devices, Scenario& scenario) {
   const std::int64_t chunks = scenario.schedule.chunks;
   const std::int64_t deeper = devices * chunks;
@@ -76,7 +76,7 @@ void note_filled(const WrittenStages& written, std::int64_t devices, Scenario& s
           : ""));
 }
 
-/// Errors: a list with an entry for each stage, of which nobody knows how they would be cut.
+/// Errors: a list with an entry for each stage, which cannot be extended to the raised stages.
 std::optional<Diagnostic> check_lists(const Raise& raise, const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   const auto refused = [&](const Mark& mark, std::string help) {
@@ -145,7 +145,7 @@ std::optional<Diagnostic> resolve_stage_number(Scenario& scenario) {
     return std::nullopt;
   }
   const std::int64_t devices = scenario.cluster.device_count() / scenario.copies;
-  if (plan.fills_cluster) {  // the number of devices follows from the stages, so that none idles
+  if (plan.fills_cluster) {  // the number of devices follows from the stages, so no device is idle
     if (divides) note_filled(*written, devices, scenario);
     return std::nullopt;
   }
@@ -162,7 +162,7 @@ std::optional<Diagnostic> resolve_stage_number(Scenario& scenario) {
     return std::nullopt;
   }
   if (auto refused = check_lists(raise, scenario)) return refused;
-  if (!plan.stages) return std::nullopt;  // as many entries as there are to be
+  if (!plan.stages) return std::nullopt;  // the list has the right length already
   if (auto refused = check_few_layers(raise, scenario)) return refused;
   scenario.notes.push_back(
       fmt::format("{}: {} stages are taken", reason(raise, scenario, "the schedule"), raise.to()));

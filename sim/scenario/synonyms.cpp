@@ -1,4 +1,4 @@
-// The words of others by hand, our own from the tables.
+// The words of other tools by hand, our own from the tables.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/synonyms.h"

@@ -1,4 +1,4 @@
-// Words that a user may take for a key.
+// Words that a user may write instead of a key.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace plumbline {
 
-/// The keys of all sections of a scenario, and what they are called by Megatron-LM, DeepSpeed and
-/// others; each with the path of the key that is meant, first come first.
+/// The keys of all sections of a scenario, and their names in Megatron-LM, DeepSpeed and others.
+/// Each word has the path of the key that is meant. The first match counts.
 const std::vector<std::pair<std::string, std::string>>& words_elsewhere();
 
 }  // namespace plumbline

@@ -31,7 +31,7 @@ constexpr TransformerOptionNames kScenarioNames = {
     .dropout = "model.dropout",
 };
 
-/// The file is mostly called config.json.
+/// The model's name: that of its file, or, for a config.json, the model's family.
 std::string name_of(const std::string& path, const TransformerShape& shape) {
   const std::string stem = printable(std::filesystem::path(path).stem().string());
   return stem == "config" ? shape.family : stem;
@@ -67,7 +67,7 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   take("expert_parallel", options.expert_parallel);
   if (const auto dispatch = section.choice("dispatch", "way to experts"))
     options.dispatch = dispatch_of(dispatch->value);
-  // Of one GPU it says nothing, so that a sweep of tensor_parallel may begin with 1.
+  // With one GPU the flag has no effect, so that a sweep of tensor_parallel may begin with 1.
   if (const auto flag = section.boolean("sequence_parallel"))
     options.sequence_parallel = flag->value && options.tensor_parallel > 1;
   if (const auto flag = section.boolean("flash_attention")) options.flash_attention = flag->value;

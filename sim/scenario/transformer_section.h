@@ -1,4 +1,5 @@
-// A model by its config.json, and how its layers are shared: a source of layers in a scenario.
+// A model given by its config.json, and the sharing of its layers: a source of layers in a
+// scenario.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -18,32 +19,34 @@ namespace plumbline {
 
 class SectionReader;
 
-/// The most tokens of a sample, and GPUs of a group.
+/// The largest number of tokens in a sample, and of GPUs in a group.
 inline constexpr std::int64_t kMaxTokens = 100'000'000;
 inline constexpr std::int64_t kMaxShared = 65'536;
 
-/// What stands in the model section beside `huggingface`. The layers follow once the micro-batch
+/// The keys of the model section beside `huggingface`. The layers are derived when the micro-batch
 /// and the servers are known.
 struct TransformerChoice {
   std::string name;
   std::shared_ptr<const TransformerShape> shape;
-  TransformerOptions options;  ///< Without a batch and devices_per_server.
+  TransformerOptions options;  ///< The options without a batch and devices_per_server.
   Mark mark;
 
-  /// Devices that each of the scenario's stands for.
+  /// The number of devices that each device of the scenario stands for.
   std::int64_t group() const { return options.group(); }
 };
 
-/// The keys that stand beside `huggingface` alone.
+/// The keys that are allowed only beside `huggingface`.
 const std::vector<std::string_view>& transformer_keys();
 
-/// Reads `huggingface`, which is there, and these keys. Adds all that is wrong to `problems`.
+/// Reads `huggingface` and these keys. Requires: `huggingface` is there. Adds all errors to
+/// `problems`.
 std::optional<TransformerChoice> read_transformer(SectionReader& section);
 
 /// A model whose layers have FLOPs and bytes for micro-batches of `micro_batch_size` samples on a
-/// group, of which `per_server` share a server (nothing: all). What the numbers do not cover is
-/// added to `notes`. Errors: a group that does not divide what it has to; a micro-batch that the
-/// devices with samples of their own do not divide, told at `size_mark`.
+/// group. `per_server` devices of the group share a server (nothing: all). Adds a note on effects
+/// that the numbers do not cover to `notes`. Errors: a group that does not divide the sizes that it
+/// has to divide; a micro-batch that cannot be divided among the devices with samples of their own,
+/// reported at `size_mark`.
 Result<Model> derive_model(const TransformerChoice& choice, std::int64_t micro_batch_size,
                            std::optional<std::int64_t> per_server, const Mark& size_mark,
                            std::vector<std::string>& notes);

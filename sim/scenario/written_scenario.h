@@ -1,4 +1,4 @@
-// A scenario between reading and resolving: what each section says by itself.
+// A scenario between reading and resolving: the values of each section by itself.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,19 +16,19 @@ namespace plumbline {
 
 /// A scenario and the sections that are not yet worked into it.
 struct WrittenScenario {
-  Scenario scenario;                             ///< All that one section decides alone.
+  Scenario scenario;                             ///< All values that one section alone decides.
   ClusterChoice cluster;                         ///< The cluster section.
-  std::optional<TransformerChoice> transformer;  ///< A model that is known by its config.json.
+  std::optional<TransformerChoice> transformer;  ///< Set for a model given by its config.json.
   std::optional<Marked<std::int64_t>> batch;     ///< model.batch.
   std::optional<Marked<std::int64_t>> micro_batch_size;  ///< training.micro_batch_size.
   std::optional<Marked<std::int64_t>> mini_batch_size;   ///< training.mini_batch_size.
-  OptimizerKeys optimizer;                               ///< Which keys of the optimizer are there.
-  std::optional<Mark> measured_overhead;                 ///< `overhead: measured`.
+  OptimizerKeys optimizer;                ///< The keys of the optimizer that are given.
+  std::optional<Mark> measured_overhead;  ///< `overhead: measured`.
 };
 
-/// Decides what several sections say together: devices of GPUs, copies, micro-batches of a
-/// mini-batch, layers of a config.json, estimated times, measured links. Errors: those of the first
-/// pass that finds any.
+/// Decides the values that depend on several sections: devices from GPUs, copies, micro-batches per
+/// mini-batch, layers from a config.json, estimated times, measured links. Errors: those of the
+/// first pass that finds any.
 Result<Scenario> resolve_sections(WrittenScenario written);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// What a scenario leaves open, key by key.
+// The open keys of a scenario, one after the other.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/search/layouts.h"
@@ -21,7 +21,7 @@
 namespace plumbline {
 namespace {
 
-/// A value of a key that is searched; nothing where the scenario has one.
+/// A value of a searched key; nothing if the scenario gives one.
 using Choice = std::optional<std::int64_t>;
 
 std::vector<Choice> divisors(std::int64_t whole, std::int64_t max) {
@@ -32,26 +32,26 @@ std::vector<Choice> divisors(std::int64_t whole, std::int64_t max) {
   return found;
 }
 
-/// What is known of the scenario before any of its open keys has a value.
+/// The facts about the scenario before any open key has a value.
 struct Facts {
-  std::int64_t gpus = 1;  ///< Or devices, where these are counted.
+  std::int64_t gpus = 1;  ///< Or devices, if these are counted.
   bool counts_gpus = false;
   std::int64_t per_server = 1;
   bool has_memory = false;
   std::int64_t mini_batch = 1;
   std::int64_t layers = 1;
-  std::int64_t blocks = 1;  ///< Of them, those that chunks are cut of.
-  std::int64_t group = 1;   ///< Of a model that is known by its costs.
-  /// The smallest micro-batch that is tried, in samples: of a group of devices that of its costs,
-  /// as nobody knows how its members share it.
+  std::int64_t blocks = 1;  ///< The layers that chunks divide.
+  std::int64_t group = 1;   ///< Devices of a group, for a model that is known by its costs.
+  /// The smallest micro-batch that is tried, in samples. For a group of devices it is that of the
+  /// costs, since the sharing among its members is unknown.
   std::int64_t min_batch = 1;
-  bool has_batch = true;                      ///< If not, costs are those of any micro-batch.
-  bool selective = false;                     ///< Layers say what costs little to make again.
-  std::optional<TransformerOptions> options;  ///< As far as they are given.
+  bool has_batch = true;                      ///< If false, the costs hold for any micro-batch.
+  bool selective = false;                     ///< Layers define their selective recomputation.
+  std::optional<TransformerOptions> options;  ///< The options that are given.
   std::shared_ptr<const TransformerShape> shape;
 };
 
-/// Adds all that is wrong to `problems`.
+/// Reads the facts. Adds all errors to `problems`.
 Facts read_facts(const YamlNode& root, const ModelSection& model, Diagnostics& problems) {
   Facts facts;
   const Mark whole{root.mark.source};
@@ -106,7 +106,7 @@ Facts read_facts(const YamlNode& root, const ModelSection& model, Diagnostics& p
   return facts;
 }
 
-/// How many stages each device has, and whether that is a value of its own.
+/// The stages per device, and the value of schedule.chunks if it must be set.
 struct Chunks {
   Choice value;
   std::int64_t each = 1;
@@ -126,13 +126,13 @@ class Enumeration {
  private:
   bool is_open(std::string_view key) const { return !value_at(root_, key); }
 
-  /// The schedule of the scenario; null where it is open.
+  /// The schedule of the scenario; null if it is open.
   const ScheduleRule* given_rule() const {
     const YamlNode* name = value_at(root_, "schedule.name");
     return name ? find_schedule_rule(name->text) : nullptr;
   }
 
-  /// Whether the scenario leaves the number of copies to that of the stages.
+  /// Whether the number of copies follows from the number of stages.
   bool fills() const {
     const YamlNode* copies = value_at(root_, "plan.data_parallel");
     return copies && copies->text == "fill";
@@ -143,7 +143,7 @@ class Enumeration {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.emplace_back(key);
   }
 
-  /// Sets `key` for what `inside` enumerates.
+  /// Sets `key` for all that `inside` enumerates.
   template <class Inside>
   void with(std::string_view key, const std::string& value, Inside&& inside) {
     note_open(key);
@@ -157,7 +157,8 @@ class Enumeration {
     with(key, std::to_string(*value), inside);
   }
 
-  /// Tensor, context and expert parallelism: of a model by its config.json on counted GPUs.
+  /// Enumerates tensor, context and expert parallelism, for a model given by its config.json on
+  /// counted GPUs.
   void each_sharing() {
     if (!facts_.options || !facts_.counts_gpus) {
       if (facts_.options) batches_ = facts_.options->group_batches();
@@ -181,7 +182,8 @@ class Enumeration {
     }
   }
 
-  /// Devices that share layers share norms, too, where nobody says otherwise.
+  /// Sets sequence parallelism: devices that share layers also share norms, unless the scenario
+  /// says otherwise.
   void each_sequence_sharing(std::int64_t tensor, std::int64_t each, std::int64_t group) {
     batches_ = group / each;
     const std::int64_t tokens = facts_.options->sequence / std::max<std::int64_t>(each / tensor, 1);
@@ -205,7 +207,8 @@ class Enumeration {
     return values;
   }
 
-  /// As long as each has a thousand tokens: with fewer, attention is no longer what takes long.
+  /// The values of context parallelism that leave each device 1024 tokens. With fewer tokens,
+  /// attention no longer takes most of the time.
   std::vector<Choice> contexts(std::int64_t tensor) const {
     if (!is_open("model.context_parallel")) return {std::nullopt};
     constexpr std::int64_t min_tokens = 1024;
@@ -226,7 +229,7 @@ class Enumeration {
     return values;
   }
 
-  /// Schedules, stages and copies over devices of `group` GPUs.
+  /// Enumerates schedules, stages and copies over devices of `group` GPUs.
   void each_plan(std::int64_t group) {
     if (facts_.counts_gpus && facts_.gpus % group != 0) return;
     const std::int64_t devices = facts_.counts_gpus ? facts_.gpus / group : facts_.gpus;
@@ -238,7 +241,8 @@ class Enumeration {
     }
   }
 
-  /// Devices of a copy: what the plan gives decides them, else what divides the devices.
+  /// Enumerates the number of devices of a copy. The plan decides it, else the divisors of the
+  /// number of devices.
   void each_depth(std::int64_t devices, const ScheduleRule* rule) {
     rule_ = rule;
     if (plan_is_fixed()) {
@@ -262,19 +266,19 @@ class Enumeration {
     }
   }
 
-  /// Chunks of one device alone have nobody to take turns with.
+  /// Whether chunks make sense: on a single device there is nothing to interleave with.
   static bool takes_turns(std::int64_t depth, const Chunks& chunks) {
     return depth > 1 || chunks.each == 1;
   }
 
-  /// Of `depth` devices in a row; 0 = however many.
+  /// Enumerates the chunks of a pipeline of `depth` devices; 0 = any number.
   template <class Inside>
   void each_chunks(const ScheduleRule* rule, std::int64_t depth, Inside&& inside) {
     for (const Chunks& chunks : chunks_of(rule, depth))
       with("schedule.chunks", chunks.value, [&] { inside(chunks); });
   }
 
-  /// 2, 4 and 8, and what cuts the blocks of each device evenly.
+  /// The numbers of chunks: 2, 4 and 8, and the numbers that cut the blocks of each device evenly.
   std::vector<Chunks> chunks_of(const ScheduleRule* rule, std::int64_t depth) const {
     const ChunkRule* const chunks = rule && rule->chunks ? &*rule->chunks : nullptr;
     if (const Choice given = given_count("schedule.chunks")) {
@@ -298,15 +302,15 @@ class Enumeration {
     return values;
   }
 
-  /// Whether pipelines are copied: not where updates come without a flush, or a planner replicates
-  /// stages.
+  /// Whether pipelines are copied. They are not if updates come without a flush, or if a planner
+  /// replicates stages.
   bool makes_copies() const {
     const YamlNode* partition = value_at(root_, "plan.partition");
     if (partition && partition->text == "pipedream") return false;
     return !rule_ || (!rule_->asynchronous && !rule_->whole_model);
   }
 
-  /// Whether the plan leaves one stage on every device possible.
+  /// Whether the plan allows one stage with a copy on every device.
   bool takes_whole_model() const {
     for (const char* key : {"plan.replicas", "plan.devices", "plan.partition"}) {
       if (!is_open(key)) return false;
@@ -320,7 +324,7 @@ class Enumeration {
            (!is_open("plan.data_parallel") && !fills());
   }
 
-  /// The number of stages, or of those that a partition is written out for.
+  /// The number of stages, given directly or by a partition that is written out.
   Choice given_stages() const {
     const YamlNode* partition = value_at(root_, "plan.partition");
     if (partition && !partition->items.empty())
@@ -332,7 +336,7 @@ class Enumeration {
     return given_count("plan.stages");
   }
 
-  /// A count that stands there, if it can be one; what is wrong is told by its reader.
+  /// The count at this key, if it is a valid one; its reader reports errors.
   Choice given_count(std::string_view key) const {
     const YamlNode* node = value_at(root_, key);
     if (!node) return std::nullopt;
@@ -355,7 +359,7 @@ class Enumeration {
     }
   }
 
-  /// The sizes of a micro-batch: 1, 2, 4, ... samples of each part of a group.
+  /// Adds a family with micro-batches of 1, 2, 4, ... samples per part of a group.
   void add_family(Choice copies) {
     LayoutFamily family;
     family.overrides = overrides_;
@@ -379,7 +383,7 @@ class Enumeration {
   const YamlNode& root_;
   Facts facts_;
   std::vector<std::string> overrides_;
-  const ScheduleRule* rule_ = nullptr;  ///< That is being enumerated; null where it is unknown.
+  const ScheduleRule* rule_ = nullptr;  ///< The rule being enumerated; null if it is unknown.
   std::int64_t batches_ = 1;            ///< Micro-batches that a group trains at a time.
   LayoutSpace space_;
 };

@@ -1,4 +1,4 @@
-// The layouts that a scenario leaves open: which keys, which values.
+// The layouts that a scenario leaves open: the keys and their values.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,41 +15,42 @@ namespace plumbline {
 
 struct YamlNode;
 
-/// The keys of a layout, of which a search tries values: how a model is shared, how many stages and
-/// copies there are, schedule, size of the micro-batch, recomputation.
+/// The keys of a layout whose values a search tries: the sharing of the model, the numbers of
+/// stages and copies, the schedule, the size of the micro-batch, recomputation.
 const std::vector<std::string>& layout_keys();
 
-/// What stands at a dotted path, or nullptr.
+/// The node at a dotted path, or nullptr.
 const YamlNode* value_at(const YamlNode& root, std::string_view path);
 
-/// The layouts of one family: they differ in the size of the micro-batch alone, which ascends.
+/// The layouts of one family. They differ only in the size of the micro-batch, which ascends.
 struct LayoutFamily {
-  std::uint64_t number = 0;     ///< Of the families of a search,
-  std::uint64_t first = 0;      ///< and the number of its first layout.
-  std::size_t combination = 0;  ///< Of the arguments' values.
+  std::uint64_t number = 0;     ///< Number among the families of a search.
+  std::uint64_t first = 0;      ///< Number of its first layout.
+  std::size_t combination = 0;  ///< Index of the combination of the arguments' values.
   std::vector<std::string> overrides;
-  std::vector<std::int64_t> micro_batch_sizes;  ///< Empty: as the scenario says.
+  std::vector<std::int64_t> micro_batch_sizes;  ///< Empty: the scenario gives the size.
 
   std::uint64_t layouts() const { return micro_batch_sizes.empty() ? 1 : micro_batch_sizes.size(); }
 };
 
-/// All that the scenario leaves open.
+/// All layouts that the scenario leaves open.
 struct LayoutSpace {
   std::vector<LayoutFamily> families;
-  std::vector<std::string> open_keys;  ///< That have values there, in the order of writing.
+  std::vector<std::string>
+      open_keys;  ///< The keys that have values there, in the order of writing.
 };
 
-/// Every combination of values of the open keys that the numbers divide; what else speaks against
-/// one is left to its reader. Sharing is searched of a model by its config.json where GPUs are
-/// counted: divisors of the GPUs, tensor parallelism within a server, context parallelism down to
-/// 1024 tokens on each. Stages: divisors of the devices; copies fill them. 1f1b and
-/// interleaved-1f1b with 2, 4 and 8 chunks and those that cut the blocks of each device evenly, and
-/// data-parallel,
-/// unless a schedule is given. Micro-batches of 1, 2, 4, ... samples, in multiples of the costs'
-/// where these are of a group, and of one sample where they know no batch. Recomputation, where the
-/// memory is known: none, or of as few layers as fit, selective or whole. `overrides` stand first
-/// in those of each family. Errors: no devices, no mini-batch size, a file in the place of a plan
-/// or a schedule.
+/// Every combination of values of the open keys that divide the sizes. Other errors of a layout are
+/// reported when it is read. Sharing is searched if the model is given by its config.json and GPUs
+/// are counted: divisors of the GPUs, tensor parallelism within a server, context parallelism down
+/// to 1024 tokens on each GPU. Stages: divisors of the devices; copies of the pipeline fill all
+/// devices. Schedules, unless one is given: data-parallel, 1f1b, and interleaved-1f1b with 2, 4 and
+/// 8 chunks and the numbers that cut the blocks of each device evenly. Micro-batches of 1, 2, 4,
+/// ... samples. If the costs are those of a group, these are multiples of the costs' micro-batch;
+/// if the costs know no batch, of one sample. Recomputation, if the memory is known: none, or
+/// recomputation of as few layers as fit, either selective or of whole layers. `overrides` stand
+/// first in the overrides of each family. Errors: no devices, no mini-batch size, a file instead of
+/// a plan or a schedule.
 Result<LayoutSpace> layout_space(const YamlNode& root, const ModelSection& model,
                                  std::vector<std::string> overrides);
 

@@ -1,4 +1,4 @@
-// Families that are not done yet get their rows.
+// Evaluates the families that are not done yet.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/search/run_search.h"
@@ -22,7 +22,7 @@ std::vector<std::uint64_t> open_families(const SearchPart& part, const WorkOptio
   return open;
 }
 
-/// Opens the file that keeps the families, and takes those in that it has.
+/// Opens the file that keeps the families, and reads the families that it has.
 std::optional<Diagnostics> keep_families(SearchRun& run, const WorkOptions& options) {
   SearchPart& part = run.part;
   const auto read = [&](const std::shared_ptr<const Source>& source) -> Result<std::size_t> {
@@ -39,7 +39,7 @@ std::uint64_t layouts_in(const FamilyResult& result) {
   return result.rows.size() + result.passed_over;
 }
 
-/// Evaluates what is open. Errors: a family that cannot be kept.
+/// Evaluates the open families. Errors: a family that cannot be kept.
 std::optional<Diagnostic> evaluate_open(const Search& search, const WorkOptions& options,
                                         SearchRun& run) {
   const std::vector<std::uint64_t> open = open_families(run.part, options);

@@ -22,7 +22,7 @@ namespace {
 
 /// Errors: an override that cannot be put into the tree.
 std::optional<Diagnostics> override_all(YamlNode& root, const std::vector<std::string>& overrides) {
-  OverrideLog log;  // what a layout replaces is the search's own choice, and no news
+  OverrideLog log;  // not reported: the search itself chooses these replacements
   for (const std::string& text : overrides) {
     const auto change = parse_override(text);
     if (!change) return change.problems();
@@ -46,7 +46,7 @@ bool sets(const std::string& text, const std::string& path) {
   return path == key || path.starts_with(key + '.');
 }
 
-/// Without what takes a key out that is set later on.
+/// The overrides without those that remove a key which a later one sets.
 std::vector<std::string> without_undone(std::vector<std::string> overrides) {
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < overrides.size(); ++i) {
@@ -61,7 +61,7 @@ std::vector<std::string> without_undone(std::vector<std::string> overrides) {
   return kept;
 }
 
-/// What of the layers of all stages a settled scenario makes again.
+/// The recomputed layers of all stages in a resolved scenario, as text.
 std::string recomputation(const Scenario& scenario, const Outcome& outcome) {
   const RecomputeChoice& choice = scenario.schedule.recompute;
   const std::vector<std::uint32_t>& numbers = outcome.setup.recomputed;
@@ -86,7 +86,7 @@ std::string recomputation(const Scenario& scenario, const Outcome& outcome) {
   return sum >= layers ? std::string(word) : fmt::format("{} {}/{}", word, sum, layers);
 }
 
-/// How the layout came out.
+/// Fills the layout with the resolved values.
 void describe(Layout& layout, const Scenario& scenario, const Outcome& outcome) {
   if (const auto& options = scenario.transformer) {
     layout.tensor = options->tensor_parallel;
@@ -140,7 +140,7 @@ Result<Search> Search::make(YamlNode root, const std::vector<std::string>& argum
     if (!is_layout_key(key)) facts.varied_keys.push_back(std::move(key));
   }
 
-  // What is taken out of the scenario.
+  // The keys to remove from the scenario.
   std::vector<std::string> taken_out;
   if (free) {
     auto layout = search.take_layout_out(*all);
@@ -148,7 +148,7 @@ Result<Search> Search::make(YamlNode root, const std::vector<std::string>& argum
     taken_out = *std::move(layout);
   }
 
-  // What the arguments say, and what that leaves open.
+  // The values of the arguments, and the keys that they leave open.
   for (const std::vector<std::string>& overrides : *all) {
     Combination combination{taken_out, search.root_, nullptr};
     combination.overrides.insert(combination.overrides.end(), overrides.begin(), overrides.end());
@@ -184,7 +184,7 @@ Result<std::vector<std::string>> Search::take_layout_out(
         });
       });
   for (const std::string& key : layout_keys()) {
-    // How many layers recompute belongs to a recomputation that is asked for.
+    // The number of layers belongs to a recomputation that the arguments give.
     if (key == "schedule.recompute_layers" && keeps_recomputation) continue;
     if (value_at(root_, key)) taken_out.push_back(key + "=null");
   }
@@ -249,7 +249,7 @@ std::string Search::fingerprint(const std::vector<std::string>& arguments, bool 
   for (const std::string& argument : arguments) {
     print.add(argument);
     const auto axes = read_axes({argument});
-    if (!axes) continue;  // which is told where it is used
+    if (!axes) continue;  // reported where the argument is used
     for (const Axis& axis : *axes) {
       for (const YamlOverride& change : axis.changes)
         print.add(named_files(axis.key, change.value));
@@ -278,7 +278,8 @@ Diagnostics Search::read_any() {
   return families_.size() <= max_probed ? everywhere : Diagnostics{};
 }
 
-/// The notes of `one` layout that the last readable one has, too: those hold whatever the layout.
+/// Keeps the notes of `one` layout that the last readable layout has, too. They hold for any
+/// layout.
 void Search::note_what_holds(const Scenario& one) {
   std::vector<std::string> notes = one.notes;
   for (std::size_t i = families_.size(); i-- > 0;) {

@@ -1,4 +1,4 @@
-// Every way to lay a training out over the devices that there are, each predicted.
+// A search: every layout of a training over the given devices, each predicted.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,15 +15,15 @@
 
 namespace plumbline {
 
-/// A scenario that leaves keys open, with all values that they may take. What of model sharing
-/// (tensor, context and expert parallelism, of a model by its config.json), stages and copies,
-/// schedule and chunks, micro-batch size and recomputation the scenario and the arguments give is
-/// kept; the rest is searched. It may be used by several threads at once.
+/// A scenario that leaves keys open, with all values that they may take. The keys are model sharing
+/// (tensor, context and expert parallelism, for a model given by its config.json), stages and
+/// copies, schedule and chunks, micro-batch size and recomputation. Keys that the scenario or the
+/// arguments give are kept; the others are searched. Several threads may use it at once.
 class Search {
  public:
   /// Arguments are `key=value` or `key=a,b,c`; the values of several keys are combined. `free`
-  /// takes all keys of a layout out of the scenario first, and its mini-batch is kept.
-  /// Errors: those of reading; no devices, no mini-batch size; no layout that the numbers divide.
+  /// first removes all layout keys from the scenario, but keeps its mini-batch. Errors: those of
+  /// reading; no devices, no mini-batch size; no layout whose numbers divide the sizes.
   static Result<Search> open(const std::string& path, const std::vector<std::string>& arguments,
                              bool free = false);
   static Result<Search> parse(const std::shared_ptr<const Source>& source,
@@ -31,42 +31,44 @@ class Search {
 
   const std::vector<LayoutFamily>& families() const { return families_; }
   std::uint64_t layouts() const { return facts_.layouts; }
-  /// All that is told besides the layouts; the file is named as it was opened.
+  /// All facts to report besides the layouts; the file has the name with which it was opened.
   const SearchFacts& facts() const { return facts_; }
 
-  /// Predicts the layouts of a family, up to the first that does not fit: those with larger
-  /// micro-batches hold at least as much. Once `stop` is set no further one.
+  /// Predicts the layouts of a family, up to the first one that does not fit: layouts with larger
+  /// micro-batches hold at least as much. Once `stop` is set, predicts no further layout.
   FamilyResult evaluate(const LayoutFamily& family, const std::atomic<bool>* stop = nullptr) const;
 
-  /// The scenario of a layout, with its plan settled, under `more` overrides.
+  /// The scenario of a layout, with its plan resolved, under `more` overrides.
   Result<Scenario> scenario(const Layout& layout, const std::vector<std::string>& more = {}) const;
 
  private:
-  /// One choice of the arguments' values.
+  /// One combination of the arguments' values.
   struct Combination {
     std::vector<std::string> overrides;
     YamlNode root;
-    std::shared_ptr<const ModelSection> model;  ///< Null where layouts change it.
+    std::shared_ptr<const ModelSection> model;  ///< Null if layouts change the model.
   };
 
   static Result<Search> make(YamlNode root, const std::vector<std::string>& arguments, bool free);
   void note_what_holds(const Scenario& one);
-  /// The scenario under those of the first combination's overrides that are the same in all, or set
-  /// what the file does not. `chosen` gets what stands there of the others.
+  /// The scenario under some of the first combination's overrides: those that are the same in all
+  /// combinations, and those that set a key that the file does not give. `chosen` gets the values
+  /// of the other keys.
   Result<Scenario> read_as_it_stands(const std::vector<std::vector<std::string>>& all,
                                      std::vector<std::string>& chosen) const;
-  /// Notes what becomes of the scenario as it stands, and returns what `free` puts in the place of
-  /// the scenario's layout. Errors: those of reading, where no mini-batch is known without it.
+  /// Records the numbers of the scenario as it stands, and returns the overrides that `free` puts
+  /// in place of the scenario's layout. Errors: those of reading, if the mini-batch is not known
+  /// otherwise.
   Result<std::vector<std::string>> take_layout_out(
       const std::vector<std::vector<std::string>>& all);
   std::optional<Diagnostics> add_families(std::size_t combination);
   void note_kept_keys();
   std::string fingerprint(const std::vector<std::string>& arguments, bool free) const;
   Layout layout_of(const LayoutFamily& family, std::size_t index) const;
-  /// As it is written, its plan not settled.
+  /// The scenario as written, before its plan is resolved.
   Result<Scenario> read(const Layout& layout, const std::vector<std::string>& more) const;
-  /// What is wrong with every layout, whatever values the open keys have. Where one can be read,
-  /// nothing, and its notes are kept.
+  /// The errors that every layout has, for any values of the open keys. If one layout can be read,
+  /// there are none, and its notes are kept.
   Diagnostics read_any();
   SearchRow predict_layout(const LayoutFamily& family, std::size_t index) const;
 

@@ -1,4 +1,4 @@
-// What of a layout stands in columns.
+// The columns of a layout.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -18,29 +18,29 @@ struct LayoutColumn {
   const char* key;
   const char* path;  ///< "" = no key of its own.
   std::function<std::string(const Layout&)> text;
-  std::string usual;  ///< Where all rows have that, tables do without the column.
+  std::string usual;  ///< If all rows have this value, tables omit the column.
 };
 
-/// In the order in which they stand.
+/// All columns, in their order.
 const std::vector<LayoutColumn>& layout_columns();
 
-/// What conditions are on: a column by its title, key or path; null where there is none. A number
-/// is one there, whatever a table makes of it; of what is made again the kind counts.
+/// The column of a condition, by its title, key or path; null if there is none. Its number is a
+/// plain number, whatever a table prints; of recomputation the kind counts.
 const LayoutColumn* find_column(std::string_view name);
 
-/// What an override of the layout sets this key to; "-" where none does.
+/// The value to which an override of the layout sets this key; "-" if there is none.
 std::string value_of(const Layout& layout, const std::string& key);
 
-/// Equal for layouts that are alike, however they were asked for.
+/// A text that is equal for equal layouts, even with different overrides.
 std::string identity(const Layout& layout);
 
-/// Equal for layouts of the same tensor, context, expert and pipeline sizes.
+/// A text that is equal for layouts of the same tensor, context, expert and pipeline sizes.
 std::string sizes(const Layout& layout);
 
 /// "tensor 4, pipeline 8, copies 2, 1f1b, ...": a layout in a few words.
 std::string in_words(const Layout& layout);
 
-/// In samples.
+/// The size of the mini-batch in samples.
 std::int64_t mini_batch_of(const Layout& layout);
 
 }  // namespace plumbline

@@ -65,7 +65,7 @@ FamilyResult family_of(const Json& json) {
   return result;
 }
 
-/// What the rest of the program counts on.
+/// Whether a result is safe to use in the rest of the program.
 bool is_sound(const FamilyResult& result, const SearchFacts& facts) {
   return result.family < facts.families && !result.rows.empty() &&
          result.rows.size() <= facts.layouts &&
@@ -127,7 +127,7 @@ SearchFacts facts_of(const Json& json) {
   return facts;
 }
 
-/// Errors: families of another part, or some of the part's missing.
+/// Errors: families of another part, or missing families.
 std::optional<Diagnostic> check_families(const SearchPart& part) {
   const Shard shard = part.shard.value_or(Shard{});
   std::vector<bool> seen(part.facts.families, false);
@@ -200,7 +200,7 @@ Result<SearchPart> parse_search_part(const std::shared_ptr<const Source>& source
   } catch (const Json::parse_error& error) {
     return input_error(mark_at(source, error.byte), "not valid JSON from here on",
                        "a search writes its file whole or not at all: this one was cut or changed");
-  } catch (const Json::exception&) {  // told below: a key is missing or of another type
+  } catch (const Json::exception&) {  // reported below: a key is missing or has another type
   }
   return input_error({source},
                      "is a damaged part of a search: it lacks a key, or has values that do not "

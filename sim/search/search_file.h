@@ -1,5 +1,5 @@
-// The results of searches in files: what an interrupted one keeps, and the parts of one that
-// several machines share.
+// The results of searches in files: those of an interrupted search, and the parts of a search on
+// several machines.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace plumbline {
 
-/// A part of a search, or the whole, with the file that it was read from. Families are numbered as
-/// in the search; a shard holds families.
+/// A part of a search, or the whole search, with the file that it was read from. Families have
+/// their numbers in the search; a shard consists of families.
 struct SearchPart {
   std::shared_ptr<const Source> source;
   SearchFacts facts;
@@ -23,35 +23,36 @@ struct SearchPart {
   std::vector<FamilyResult> families;
 };
 
-/// The part as JSON; a family a line.
+/// The part as JSON; one family per line.
 std::string to_json(const SearchPart& part, const std::string& version);
 
-/// Whether a file is one that the function above wrote, by its first lines.
+/// Whether to_json wrote a file, judged by its first lines.
 bool is_search_part(const Source& source);
 
-/// Reads it again. Errors: no JSON, no part of a search, another version of the tool, what is
-/// damaged.
+/// Reads a part back. Errors: no JSON, no part of a search, another version of the tool, damaged
+/// data.
 Result<SearchPart> parse_search_part(const std::shared_ptr<const Source>& source,
                                      const std::string& version);
 
-/// The parts of one search as the whole. Errors: another search among them, parts that are missing,
-/// stand twice or lack families. Requires: parts.
+/// Merges the parts of one search into the whole. Errors: parts of another search; parts that are
+/// missing, stand twice or lack families. Requires: parts.
 Result<SearchPart> merge(std::vector<SearchPart> parts);
 
 /// A family in a line, no newline.
 std::string family_json(const FamilyResult& result);
 
-/// The first line of what an interrupted search keeps, with a newline. The others are families.
+/// The first line of the file that an interrupted search keeps, with a newline. The other lines are
+/// families.
 std::string partial_header(const SearchFacts& facts, const std::optional<Shard>& shard,
                            const std::string& version);
 
 /// The families that an interrupted search kept.
 struct PartialSearch {
   std::vector<FamilyResult> families;
-  std::size_t kept_bytes = 0;  ///< What of the text is whole.
+  std::size_t kept_bytes = 0;  ///< The length of the text's complete lines.
 };
 
-/// Reads the families of this search. Errors: as those of sweeps.
+/// Reads the families of this search. Errors: the same as for sweeps.
 Result<PartialSearch> parse_partial(const std::shared_ptr<const Source>& source,
                                     const SearchFacts& facts, const std::optional<Shard>& shard,
                                     const std::string& version);

@@ -1,4 +1,4 @@
-// What was assumed of backwards that were given as one time.
+// The assumptions about backwards that were given as one time.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,14 +8,14 @@
 
 namespace plumbline {
 
-/// What was assumed of backwards that were given as one time. All 0: nothing was.
+/// The assumptions about backwards that were given as one time. All 0: there are none.
 struct AssumedSplit {
-  std::uint32_t halved = 0;           ///< Layers of which I and W take half each.
+  std::uint32_t halved = 0;           ///< Layers whose I and W take half of the backward each.
   std::uint32_t without_weights = 0;  ///< Layers without parameters: all of the backward is I.
 
-  /// What a reader of the result should know; "" = nothing.
+  /// A note for the reader of the result; "" = none.
   std::string note() const;
-  /// How times were derived that nobody gave; "" = none were.
+  /// A sentence on how missing times were derived; "" = no time was missing.
   std::string estimate() const;
 };
 

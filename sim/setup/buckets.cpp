@@ -1,4 +1,4 @@
-// Layers in pieces, and what devices and groups exchange of each.
+// Cuts layers into buckets, with the bytes that devices and groups exchange of each.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/setup/buckets.h"
@@ -10,11 +10,12 @@
 namespace plumbline {
 namespace {
 
-/// The gradients of parameters that become more and more, so that pieces add up to the whole.
+/// The gradients of a growing number of parameters. The pieces add up to the whole despite
+/// rounding.
 class GrowingGradients {
  public:
   explicit GrowingGradients(double width) : width_(width) {}
-  /// Those of `more` parameters.
+  /// Adds `more` parameters and returns the bytes of their gradients.
   Bytes add(Bytes more) {
     parameters_ += more;
     const Bytes before = std::exchange(gradients_, gradient_bytes(parameters_, width_));
@@ -29,8 +30,8 @@ class GrowingGradients {
 /// The layers of a stage in buckets, from the last layer to the first.
 class BucketFiller {
  public:
-  /// Buckets of at least `size` bytes of gradients that are reduced together. `alone`: no other
-  /// device holds the stage, so that the group is all that shares.
+  /// Makes buckets with at least `size` bytes of gradients that are reduced together. `alone`: no
+  /// other device holds the stage, so that only the group shares.
   BucketFiller(const TrainingSetup& setup, Bytes size, bool alone)
       : setup_(setup), size_(size), alone_(alone) {}
 
@@ -68,8 +69,8 @@ class BucketFiller {
     return layer.reduced_elsewhere.count > 0 ? layer.replicated : Bytes{};
   }
 
-  /// A ring over copies and a group that spans servers goes over the cards of all its members in a
-  /// server.
+  /// The bytes that copies exchange of a layer. A ring over copies and a group that spans servers
+  /// uses the cards of all its members in a server.
   Bytes exchanged_by_copies(const Layer& layer) const {
     if (alone_) return {};
     const DeviceGroup& group = setup_.model->profile.group;
@@ -79,7 +80,8 @@ class BucketFiller {
     return layer.reduced() - share + Bytes{(share.count + cards - 1) / cards};
   }
 
-  /// With a sharded optimizer a group sends each weight as often as its gradient.
+  /// Adds what the group sends of the layer. With a sharded optimizer a group sends each weight as
+  /// often as its gradient.
   void add_in_group(const Layer& layer, const LayerCosts& cost, Bucket& bucket) const {
     if (layer.reduced_elsewhere.count == 0) return;
     const double width = setup_.gradient_width;
@@ -97,7 +99,8 @@ class BucketFiller {
   bool alone_;
 };
 
-/// What a group sends beside passes, as its buckets say, is no part of the update any more.
+/// Removes the time of the buckets' group traffic from the update: the group sends it beside the
+/// passes.
 void take_out_of_update(StageCost& stage, StageSlowdown* slowdown) {
   Duration sent{};
   for (const Bucket& bucket : stage.buckets)
@@ -130,7 +133,7 @@ void add_buckets(Bytes min, const std::vector<LayerCosts>& layers, TrainingSetup
     if (!is_shared(setup, s)) continue;
     const bool alone = setup.replicas[s] * setup.copies() == 1;
     auto buckets = BucketFiller(setup, min, alone).fill(layers, held);
-    // One bucket is the whole stage, which only what is shared all the time goes through as such.
+    // A single bucket is the whole stage. It is used only if gradients or weights are shared.
     if (buckets.size() == 1 && setup.rules.sharded < Sharded::gradients) continue;
     stage.buckets = std::move(buckets);
     auto& slowdowns = setup.costs.slowdowns;

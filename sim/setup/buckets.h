@@ -1,4 +1,4 @@
-// Stages in pieces whose gradients are reduced, and whose weights are gathered, by themselves.
+// Stages cut into buckets: each bucket reduces its gradients and gathers its weights by itself.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,13 +11,13 @@
 
 namespace plumbline {
 
-/// Whether other devices hold what a stage does: its replicas and copies, or where more than an
-/// optimizer is shared those of its group.
+/// Whether other devices hold the same parameters as the stage. These are its replicas and copies.
+/// Where more than the optimizer is shared, the devices of its group count too.
 bool is_shared(const TrainingSetup& setup, std::size_t stage);
 
-/// Cuts those stages into buckets of whole layers with at least `min` bytes of gradients. What
-/// groups send of them beside the passes is then no part of the updates any more. Requires: the
-/// setup's partition and costs, which are those of `layers`.
+/// Cuts those stages into buckets of whole layers with at least `min` bytes of gradients. The data
+/// that groups send beside the passes are then no longer a part of the updates. Requires: the
+/// setup's partition, and its costs, computed from `layers`.
 void add_buckets(Bytes min, const std::vector<LayerCosts>& layers, TrainingSetup& setup);
 
 }  // namespace plumbline

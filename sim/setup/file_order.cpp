@@ -1,4 +1,4 @@
-// Rows become slots, and a sequence stays in its order.
+// Turns rows into slots, and keeps the order of a sequence.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/setup/file_order.h"
@@ -15,14 +15,15 @@
 namespace plumbline {
 namespace {
 
-/// The rows of a file, as its devices' slots.
+/// The slot of each row of a file.
 std::vector<std::uint32_t> slots_of_rows(const ScheduleFile& file, const PipelineShape& shape) {
   std::vector<std::vector<std::uint32_t>> placed;
   for (std::uint32_t s = 0; s < file.stages; ++s) placed.push_back(file.rows.of(s));
   return slots_of(placed, shape);
 }
 
-/// Whether each op of a sequence comes after all that it needs. Gives the first that does not.
+/// The index of the first op of a sequence that comes before an op that it needs; nothing if there
+/// is none.
 std::optional<std::size_t> too_early(const std::vector<Op>& sequence, const PipelineShape& shape) {
   const std::size_t all = std::size_t{shape.stages()} * shape.micro_batches;
   std::vector<bool> forward(all, false);
@@ -46,7 +47,8 @@ std::optional<std::size_t> too_early(const std::vector<Op>& sequence, const Pipe
   return std::nullopt;
 }
 
-/// The order of a sequence is that in which one host launches it.
+/// Gives the schedule the order of a sequence: the order in which one host launches it. Errors: an
+/// op before an op that it needs.
 std::optional<Diagnostic> keep_sequence(const ScheduleFile& file, Schedule& schedule) {
   if (const auto i = too_early(file.sequence, schedule.shape)) {
     const Op& op = file.sequence[*i];
@@ -64,7 +66,7 @@ std::optional<Diagnostic> keep_sequence(const ScheduleFile& file, Schedule& sche
     return error;
   }
   schedule.host_loop = file.form == OrderForm::host_loop;
-  // What a replay gives is printed as a sequence too, without its waves.
+  // A replayed order may be printed as a sequence, too. It then matches here and keeps its waves.
   if (!schedule.host_loop && schedule.issue_order == file.sequence) return std::nullopt;
   schedule.issue_order = file.sequence;
   schedule.waves.resize(file.sequence.size());
@@ -117,7 +119,8 @@ std::optional<Diagnostics> add_order_of_file(const Scenario& scenario, const Pip
 std::optional<Diagnostics> order_communication(const Scenario& scenario, TrainingSetup& setup) {
   const ScheduleChoice& choice = scenario.schedule;
   if (!choice.file || choice.file->communication.empty()) return std::nullopt;
-  // Rows with cells are slots: only sequences, which have none, stand elsewhere.
+  // Rows with cells are slots. Only sequences have rows that differ from slots, and they have no
+  // cells.
   const CommunicationLists& cells = choice.file->communication;
   Rendezvous met = in_order_of_cells(setup.schedule, cells);
   if (met.schedule) {

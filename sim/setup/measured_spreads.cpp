@@ -30,7 +30,7 @@ struct Spread {
   double relative() const { return mean > 0 ? std::sqrt(variance) / mean : 0; }
 };
 
-/// Half the distance of a normal distribution's quartiles, in standard deviations, is 0.6745.
+/// The distance of a normal distribution's quartiles in standard deviations: 2 x 0.6745.
 constexpr double kQuartilesApart = 1.349;
 
 /// The relative standard deviation of a measured time; 0 where its quartiles are not known.
@@ -40,7 +40,7 @@ double relative_spread(const MeasuredTime& time) {
          static_cast<double>(time.mean.count());
 }
 
-/// The measurement at the nearest batch size: spreads are taken as they are there.
+/// The measurement at the nearest batch size. Its spreads are used unchanged.
 const Measurement& nearest(const Profile& profile, std::int64_t size) {
   return *std::min_element(profile.measurements.begin(), profile.measurements.end(),
                            [&](const Measurement& a, const Measurement& b) {

@@ -1,4 +1,4 @@
-// How far the ops of each stage scatter, as the profile measured its layers.
+// The spread of each stage's op times, from the profile's measurements of its layers.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -10,10 +10,10 @@
 
 namespace plumbline {
 
-/// The relative standard deviation of each stage's ops: that of its layers' sum, in which each
-/// layer has the standard deviation of its quartiles (their distance / 1.349, as for normal
-/// samples) at the nearest batch size that was measured, and layers are independent of each other.
-/// 0 where a layer has no quartiles. Requires: partition, schedule and rules of the setup.
+/// The relative standard deviation of each stage's ops. An op's time is the sum of its layers'
+/// times, which are independent of each other. A layer's standard deviation comes from its
+/// quartiles: their distance / 1.349, as for normal samples, at the nearest measured batch size. 0
+/// where a layer has no quartiles. Requires: partition, schedule and rules of the setup.
 std::vector<OpSpreads> measured_spreads(const TrainingSetup& setup);
 
 }  // namespace plumbline

@@ -24,7 +24,7 @@
 namespace plumbline {
 namespace {
 
-/// The window of each position: one warm-up a position.
+/// The window of each position: one warm-up per position.
 Result<std::vector<std::uint32_t>> position_windows(const Scenario& scenario,
                                                     const PipelineShape& shape,
                                                     const Partition& partition) {
@@ -65,14 +65,15 @@ Result<std::vector<std::uint32_t>> position_windows(const Scenario& scenario,
   return windows(*scenario.schedule.rule, shape, warm_up);
 }
 
-/// What plan.warm_up says, where it fits the stages (which is checked with the windows).
+/// The value of plan.warm_up if its length is the number of stages; else empty. position_windows
+/// checks the length.
 std::vector<std::int64_t> given_warm_up(const Scenario& scenario, std::size_t stages) {
   const auto& given = scenario.plan.warm_up;
   if (!given || given->value.size() != stages) return {};
   return given->value;
 }
 
-/// The micro-batches that are run, and those of one mini-batch of them.
+/// The number of micro-batches to run. Also sets the number of mini-batches and the steady window.
 std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, TrainingSetup& setup) {
   const ScheduleChoice& choice = scenario.schedule;
   std::int64_t micro_batches = choice.micro_batches;
@@ -94,7 +95,7 @@ std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, Traini
   return micro_batches;
 }
 
-/// Tells what was assumed of backwards that an order with W runs in two parts.
+/// Reports the assumptions about backwards that an order with W runs in two parts.
 void tell(const AssumedSplit& split, TrainingSetup& setup) {
   setup.split = split;
   if (std::string note = split.note(); !note.empty()) setup.notes.push_back(std::move(note));
@@ -102,7 +103,7 @@ void tell(const AssumedSplit& split, TrainingSetup& setup) {
     setup.estimated.push_back(std::move(estimate));
 }
 
-/// What goes round together, where it is not what the devices say.
+/// Adds a note on the number of micro-batches in a group, if it is not the number of devices.
 void note_group(const Scenario& scenario, const ChunkShape& chunks, TrainingSetup& setup) {
   const std::uint32_t group = chunks.group_size();
   if (scenario.schedule.group > 0 || group == chunks.devices) return;
@@ -151,7 +152,7 @@ std::optional<Diagnostics> add_order_of_chunks(const Scenario& scenario, const P
   return std::nullopt;
 }
 
-/// Whether a device runs the stages of a position one right behind the other: their F upwards,
+/// Whether a device runs the stages of a position directly one after the other: their F upwards,
 /// their B (or I) downwards.
 bool runs_as_one(const Position& position, const std::vector<Op>& list) {
   const std::uint32_t last = position.last_stage();
@@ -170,8 +171,9 @@ bool runs_as_one(const Position& position, const std::vector<Op>& list) {
   return true;
 }
 
-/// Neighbouring stages of a device are one position unless the schedule has chunks, each of which
-/// is one, or a file's order runs them otherwise.
+/// Splits positions into stages where necessary. Neighbouring stages of a device are one position,
+/// with two exceptions. In a schedule with chunks each chunk is one position. A file's order may
+/// run the stages separately.
 void part_positions(const ScheduleChoice& choice, PipelineShape& shape) {
   const auto is_one = [&](const Position& position) {
     return position.stages == 1 ||
@@ -184,7 +186,7 @@ void part_positions(const ScheduleChoice& choice, PipelineShape& shape) {
   if (parts) shape.positions = stage_by_stage(shape.positions);
 }
 
-/// The order of the ops: by the schedule's rule, or as the file gives it.
+/// Adds the order of the ops: by the schedule's rule, or as the file gives it.
 std::optional<Diagnostics> add_schedule(const Scenario& scenario, const PipelineShape& shape,
                                         TrainingSetup& setup) {
   const ScheduleChoice& choice = scenario.schedule;
@@ -203,8 +205,8 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
   return std::nullopt;
 }
 
-/// The schedule, or all ways to make pairs of its neighbours that overlap. Errors: what such a pair
-/// cannot be simulated with.
+/// The schedule, or all ways to make overlapping pairs of its neighbouring ops. Errors: options
+/// that cannot be simulated together with pairs.
 Result<std::vector<Schedule>> ways_to_run(const Scenario& scenario, const Schedule& schedule) {
   const ScheduleChoice& choice = scenario.schedule;
   if (!choice.overlaps_pairs) return std::vector<Schedule>{schedule};
@@ -229,7 +231,7 @@ Result<std::vector<Schedule>> ways_to_run(const Scenario& scenario, const Schedu
   return pair_up(schedule, marked, choice.pairs_mark);
 }
 
-/// Of each stage, the other devices in use on the server of its first device.
+/// One number per stage: the other devices in use on the server of its first device.
 std::vector<std::uint32_t> neighbours_of_stages(const TrainingSetup& setup) {
   const auto server = [&](std::uint32_t device, std::uint32_t copy) {
     return (device * setup.copies() + copy) / setup.cluster.levels.front().size;
@@ -245,20 +247,21 @@ std::vector<std::uint32_t> neighbours_of_stages(const TrainingSetup& setup) {
   return neighbours;
 }
 
-/// Of each stage, of how many micro-batches a device has the activations at a time. Where all of
-/// them are made again it has those of one, however many are in flight.
+/// One number per stage: the micro-batches whose activations a device holds at the same time. If
+/// all activations are recomputed, it holds those of one, for any number in flight.
 std::vector<std::uint32_t> max_kept(const Scenario& scenario, const Schedule& schedule) {
   const RecomputeChoice& recompute = scenario.schedule.recompute;
   const bool recomputes_all = recompute.kind == Recompute::full ||
                               (recompute.kind == Recompute::layers && !recompute.leaves_some());
   if (recomputes_all) return std::vector<std::uint32_t>(schedule.shape.stages(), 1);
   std::vector<std::uint32_t> kept = max_in_flight(schedule);
-  for (std::uint32_t& held : kept)  // of whole micro-batches
+  for (std::uint32_t& held : kept)  // in whole micro-batches
     held = (held + scenario.schedule.slices.count - 1) / scenario.schedule.slices.count;
   return kept;
 }
 
-/// The costs of stages, by the order of their ops, and how they change beside others.
+/// Adds the costs of stages, which depend on the order of their ops, and their slow-down by
+/// neighbours.
 std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<LayerCosts>& layers,
                                      TrainingSetup& setup) {
   const LayerGraph& graph = scenario.model->graph;
@@ -314,7 +317,8 @@ void note_unshared(const Scenario& scenario, TrainingSetup& setup) {
 }
 
 void note_unreduced(const Scenario& scenario, TrainingSetup& setup) {
-  if (!scenario.schedule.bucket || scenario.schedule.asynchronous()) return;  // told by its reader
+  if (!scenario.schedule.bucket || scenario.schedule.asynchronous())
+    return;  // reported by its reader
   for (std::size_t s = 0; s < setup.partition.stages.size(); ++s) {
     if (is_shared(setup, s)) return;
   }
@@ -322,7 +326,7 @@ void note_unreduced(const Scenario& scenario, TrainingSetup& setup) {
       "schedule.bucket does nothing here: each stage is on one device, and nothing is reduced");
 }
 
-/// The versions of its weights that each stage keeps.
+/// Adds the versions of weights that each stage keeps.
 void add_versions(const Scenario& scenario, TrainingSetup& setup) {
   setup.weights = weight_versions(setup.schedule, scenario.schedule.updates);
   setup.rules.weight_versions.clear();
@@ -330,19 +334,20 @@ void add_versions(const Scenario& scenario, TrainingSetup& setup) {
     setup.rules.weight_versions.push_back(stage.kept);
 }
 
-/// Which runs with noise are sampled.
+/// Adds the sampling of runs with noise.
 void add_noise(const Scenario& scenario, TrainingSetup& setup) {
   if (!scenario.noise) return;
   setup.noise = NoiseSampling{scenario.noise->noise, scenario.noise->samples, {}};
   if (scenario.noise->measured) setup.noise->measured = measured_spreads(setup);
 }
 
-/// What depends on the order of the ops: the costs of stages, buckets, versions of weights.
+/// Adds all that depends on the order of the ops: the costs of stages, buckets, versions of
+/// weights.
 std::optional<Diagnostics> complete(const Scenario& scenario, std::vector<LayerCosts> layers,
                                     TrainingSetup& setup) {
   if (auto hang = order_communication(scenario, setup)) return Diagnostics{*hang};
   if (auto refused = check_sharing(scenario, setup)) return Diagnostics{*refused};
-  // What each stage costs, with as many micro-batches in flight as the order leaves it.
+  // The costs of each stage, with the number of micro-batches in flight in this order.
   tell(split_backwards(setup, layers), setup);
   if (auto refused = add_costs(scenario, layers, setup)) return refused;
   if (const auto min = scenario.min_bucket()) add_buckets(*min, layers, setup);
@@ -361,7 +366,7 @@ SimTime end_of_run(const OpGraph& graph) {
   return end;
 }
 
-/// The setup with the first of the ways to run by which it has ended first.
+/// The setup with the fastest of the ways to run; of equal ones, the first.
 Result<TrainingSetup> fastest_way(const Scenario& scenario, const std::vector<LayerCosts>& layers,
                                   const TrainingSetup& setup, const std::vector<Schedule>& ways) {
   std::optional<TrainingSetup> best;
@@ -372,7 +377,7 @@ Result<TrainingSetup> fastest_way(const Scenario& scenario, const std::vector<La
     if (auto problems = complete(scenario, layers, one)) return *problems;
     if (ways.size() == 1) return one;
     const auto graph = lower(one);
-    if (!graph) return at_micro_batches(scenario, graph.problems());
+    if (!graph) return located(graph.problems(), scenario.schedule.micro_batches_mark);
     const SimTime end = end_of_run(*graph);
     if (best && end >= earliest) continue;
     earliest = end;
@@ -381,7 +386,7 @@ Result<TrainingSetup> fastest_way(const Scenario& scenario, const std::vector<La
   return *std::move(best);
 }
 
-/// What the scenario says of the training and of the run, whatever the plan is.
+/// The part of the setup that does not depend on the plan.
 TrainingSetup without_plan(const Scenario& scenario) {
   const ScheduleChoice& choice = scenario.schedule;
   TrainingSetup setup;
@@ -417,7 +422,7 @@ TrainingSetup without_plan(const Scenario& scenario) {
   return setup;
 }
 
-/// What each layer costs for a micro-batch of this size, or for a slice of one.
+/// The costs of each layer for a micro-batch of this size, or for a slice of one.
 Result<std::vector<LayerCosts>> layer_costs(const Scenario& scenario, TrainingSetup& setup) {
   const Profile& profile = scenario.model->profile;
   SizedCosts sized = costs_at(profile, scenario.micro_batch_size);
@@ -433,7 +438,7 @@ Result<std::vector<LayerCosts>> layer_costs(const Scenario& scenario, TrainingSe
   return std::move(sized.layers);
 }
 
-/// Layers to stages to devices; what layers do not make again they keep.
+/// Adds stages and devices. Layers that do not recompute keep their activations.
 std::optional<Diagnostics> add_stages(const Scenario& scenario, const Partition* as,
                                       std::vector<LayerCosts>& layers, TrainingSetup& setup) {
   auto partition = as ? Result<Partition>(*as) : place(scenario, layers);
@@ -457,7 +462,7 @@ std::optional<Diagnostics> add_stages(const Scenario& scenario, const Partition*
   return std::nullopt;
 }
 
-/// Who does what in which order, but for pairs that overlap.
+/// Adds the order of the ops on each device, except for overlapping pairs.
 std::optional<Diagnostics> add_order(const Scenario& scenario, bool for_run, TrainingSetup& setup) {
   if (auto refused = check_accumulation(scenario, setup.replicas)) return Diagnostics{*refused};
   if (auto refused = check_slices_on(scenario.schedule.slices, setup.replicas))
@@ -481,13 +486,6 @@ Result<TrainingSetup> resolve_setup(const Scenario& scenario, bool for_run, cons
   const auto ways = ways_to_run(scenario, setup.schedule);
   if (!ways) return ways.problems();
   return fastest_way(scenario, *layers, setup, *ways);
-}
-
-Diagnostics at_micro_batches(const Scenario& scenario, Diagnostics problems) {
-  for (Diagnostic& problem : problems) {
-    if (!problem.mark.source) problem.mark = scenario.schedule.micro_batches_mark;
-  }
-  return problems;
 }
 
 }  // namespace plumbline

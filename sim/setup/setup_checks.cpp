@@ -6,17 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 
-#include "schedules/order/check.h"
-#include "schedules/order/in_flight.h"
-#include "schedules/order/pairs.h"
-#include "schedules/order/weight_versions.h"
-#include "sim/engine/simulate.h"
-#include "sim/scenario/placement.h"
 #include "sim/setup/buckets.h"
-#include "sim/setup/file_order.h"
 #include "sim/setup/resolve_setup.h"
 
 namespace plumbline {

@@ -1,4 +1,4 @@
-// What a scenario may not ask of its setup, each thing by itself.
+// Checks of a setup against its scenario, one function per error.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,24 +13,24 @@
 
 namespace plumbline {
 
-/// Sums over the layers must stay far from the end of 64 bits, so they are taken in floating point
-/// first.
+/// Errors: sums over the layers that come close to the limit of 64 bits. The check takes the sums
+/// in floating point.
 std::optional<Diagnostic> check_large_sums(const Scenario& scenario,
                                            const std::vector<LayerCosts>& layers);
 
-/// Each device has one place in the pipeline, where the schedule is not made for several.
+/// Errors: a device with several places in the pipeline, unless the schedule is made for that.
 std::optional<Diagnostic> check_shared_slots(const Scenario& scenario, const PipelineShape& shape,
                                              const std::vector<DeviceId>& devices);
 
-/// Errors: `weights: two` where stages or micro-batches do not allow it.
+/// Errors: `weights: two` with stages or micro-batches that do not allow it.
 std::optional<Diagnostic> check_versions(const Scenario& scenario, const TrainingSetup& setup);
 
 /// Errors: `weights: two` with a mini-batch that the replicas of a stage cannot share evenly.
 std::optional<Diagnostic> check_accumulation(const Scenario& scenario,
                                              const std::vector<std::uint32_t>& replicas);
 
-/// Errors: gradients or weights that are shared where devices of a stage do not run the same ops at
-/// the same time, or weights where a backward is split or begins with the whole forward.
+/// Errors: shared gradients or weights where the devices of a stage do not run the same ops at the
+/// same time. Also shared weights where a backward is split or begins with the whole forward.
 std::optional<Diagnostic> check_sharing(const Scenario& scenario, const TrainingSetup& setup);
 
 /// Errors: more ops than are simulated.

@@ -1,4 +1,4 @@
-// The two parts of backwards that were given as one time, for orders that run them apart.
+// The parts I and W of backwards that were given as one time, for orders that run them separately.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -10,10 +10,10 @@
 
 namespace plumbline {
 
-/// Gives each layer the I and W that the setup's schedule runs, where it has W: a layer that gives
-/// backward_input and backward_weight keeps them; of one that gives its backward as one time each
-/// takes half, W the smaller half of an odd number of ns. A layer without parameters has no W,
-/// where it is known which these are: some layer has parameters, or the network is known.
+/// Gives each layer its I and W, if the setup's schedule has W. A layer that gives backward_input
+/// and backward_weight keeps them. If a layer gives its backward as one time, I and W take half
+/// each; of an odd number of ns, W takes the smaller half. A layer without parameters has no W. The
+/// layers without parameters are known if some layer has parameters, or if the network is known.
 /// Requires: one entry of `layers` for each layer of the model.
 AssumedSplit split_backwards(const TrainingSetup& setup, std::vector<LayerCosts>& layers);
 

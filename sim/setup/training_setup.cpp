@@ -1,4 +1,4 @@
-// What follows from a setup alone: its memory rules and its graph.
+// The memory rules and the graph of a setup.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/setup/training_setup.h"

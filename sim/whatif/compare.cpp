@@ -1,4 +1,4 @@
-// What a run is to a comparison, and the sentence that says why one is faster.
+// The numbers of compared runs, and the sentence on why one is faster.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/compare.h"
@@ -21,13 +21,13 @@ constexpr auto kDependency = static_cast<std::size_t>(IdleCause::dependency);
 
 std::string length_text(double time_s) { return time_text(std::abs(time_s)); }
 
-/// A part of what an iteration is for a device on average.
+/// One part of an iteration of a device, on average.
 struct Share {
-  std::string text;  ///< "waits {} less for transfers": with a place for the time and for less.
+  std::string text;  ///< "waits {} {} for transfers": time, less or more.
   double saved_s = 0;
 };
 
-/// What the faster run saves, the largest first; negative where it spends more.
+/// The savings of the faster run, the largest first; negative where it spends more.
 std::vector<Share> shares(const ComparedRun& fast, const ComparedRun& slow) {
   constexpr std::string_view texts[kIdleCauseCount] = {
       "idles {} {} while the pipeline fills",
@@ -55,7 +55,7 @@ ComparedRun of_samples(ComparedRun run, double factor) {
   return run;
 }
 
-/// Shares until the rest is less than a tenth of the difference.
+/// Lists shares until the rest is less than a tenth of the difference.
 std::string reason(const ComparedRun& fast, const ComparedRun& slow) {
   const double difference = slow.iteration_time_s - fast.iteration_time_s;
   double left = difference;
@@ -72,7 +72,7 @@ std::string reason(const ComparedRun& fast, const ComparedRun& slow) {
   return text;
 }
 
-/// What a device of both needs more or less, the one where that is the most; "" where they need the
+/// The difference in memory of the device where it is the largest; "" where both runs need the
 /// same.
 std::string device_memory_text(const ComparedRun& fast, const ComparedRun& slow) {
   const auto less = [&](std::size_t i) {
@@ -103,8 +103,8 @@ std::string device_memory_text(const ComparedRun& fast, const ComparedRun& slow)
   return text;
 }
 
-/// Where the two differ in memory: on a device, where these hold the same stages in both, else at
-/// their highest peaks; "" where they do not.
+/// The difference of the two runs in memory. It is for one device if the devices hold the same
+/// stages in both runs, else for the highest peaks. "" where there is none.
 std::string memory_text(const ComparedRun& fast, const ComparedRun& slow) {
   const bool same_stages =
       std::equal(fast.devices.begin(), fast.devices.end(), slow.devices.begin(), slow.devices.end(),
@@ -119,7 +119,7 @@ std::string memory_text(const ComparedRun& fast, const ComparedRun& slow) {
                      to_text(Bytes{slow.peak_memory_bytes()}));
 }
 
-/// What noise leaves of it; "" without.
+/// The chance that the faster run stays faster under noise; "" without noise.
 std::string chance_text(const ComparedRun& fast, const ComparedRun& slow) {
   if (!fast.outcome || !slow.outcome || !fast.outcome->uncertainty || !slow.outcome->uncertainty)
     return "";
@@ -141,7 +141,7 @@ std::string fit_text(const ComparedRun& fast, const std::vector<ComparedRun>& ru
   return text;
 }
 
-/// What is to be known before anything is compared; "" where all runs are alike.
+/// Notes that come before the comparison; "" where all runs are alike.
 std::string unlike_text(const std::vector<ComparedRun>& runs,
                         const std::vector<RefusedRun>& refused) {
   std::vector<std::string> parts;
@@ -152,7 +152,7 @@ std::string unlike_text(const std::vector<ComparedRun>& runs,
   return parts.empty() ? "" : fmt::format("{}: ", fmt::join(parts, "; "));
 }
 
-/// All of more than two runs, with the times of as many samples as the fastest has.
+/// The ranking of more than two runs. All times are for as many samples as the fastest run has.
 std::string ranking_text(std::vector<ComparedRun> runs) {
   if (runs.size() < 3) return "";
   std::stable_sort(runs.begin(), runs.end(),

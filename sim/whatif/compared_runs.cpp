@@ -27,7 +27,8 @@ std::string short_name(const std::string& assignment) {
   return (dot == std::string::npos ? key : key.substr(dot + 1)) + '=' + value;
 }
 
-/// What tells a run from the others: its file, where there are several, and the keys that vary.
+/// The title that distinguishes a run from the others: its file, if there are several, and the keys
+/// that vary.
 std::string title_of(const std::string& path, bool several_files,
                      const std::vector<std::string>& varying) {
   std::string title;
@@ -42,7 +43,7 @@ bool is_infeasible(const Diagnostics& problems) {
                      [](const Diagnostic& problem) { return problem.fault == Fault::infeasible; });
 }
 
-/// Predicts a scenario, which brings its keys along.
+/// Predicts a scenario, and adds its keys to the run.
 Result<ComparedRun> predict_run(const std::string& path, const std::vector<std::string>& overrides,
                                 std::string title) {
   auto root = read_yaml(path);

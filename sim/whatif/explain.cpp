@@ -1,4 +1,4 @@
-// The parts of an explanation, each from its own room.
+// The parts of an explanation, each from its own source file.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/explain.h"
@@ -11,8 +11,8 @@
 namespace plumbline {
 namespace {
 
-/// The nodes of the path that count, and from when: in an asynchronous run those after the begin of
-/// the steady state.
+/// The nodes of the path that count, and the time from which they count. In an asynchronous run
+/// these are the nodes after the begin of the steady state.
 struct TimedPath {
   std::vector<std::uint32_t> nodes;
   SimTime begin;
@@ -28,7 +28,8 @@ TimedPath timed_path(const Outcome& outcome) {
   return path;
 }
 
-/// Each node of the path lasts until the next one begins, so that the stretches cover all of it.
+/// The segments of the path. Each node lasts until the next one begins, so that the segments cover
+/// the whole path.
 std::vector<PathSegment> segments(const Outcome& outcome) {
   const OpGraph& graph = outcome.graph;
   const std::vector<Span>& spans = outcome.trace.spans;

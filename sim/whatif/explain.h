@@ -1,5 +1,5 @@
-// Why a run takes as long as it takes: its critical path, its slack, its waits, and what to speed
-// up first.
+// The explanation of a run's time: its critical path, its slack, its waits, and the times to reduce
+// first.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -21,32 +21,31 @@ namespace plumbline {
 struct PathSegment {
   SimTime begin;
   SimTime end;
-  std::uint32_t from = 0;  ///< Slot; of a device both are the same.
+  std::uint32_t from = 0;  ///< Slots; for a device both are the same.
   std::uint32_t to = 0;
-  bool overhead = false;             ///< Neither: time per iteration.
-  bool in_group = false;             ///< Of a device, what it sends around its group.
-  std::vector<std::uint32_t> nodes;  ///< Those that take time.
+  bool overhead = false;             ///< Neither device nor link: time per iteration.
+  bool in_group = false;             ///< For a device, its sending around its group.
+  std::vector<std::uint32_t> nodes;  ///< The nodes that take time.
 
   Duration length() const { return end - begin; }
 };
 
-/// How much room the F, B, I and W of a stage have.
+/// The slack of a stage's F, B, I and W.
 struct StageRoom {
   std::uint32_t ops = 0;
-  std::uint32_t critical = 0;  ///< Without any slack: on a longest path.
-  Duration min_slack{};        ///< By so much each of them, alone, could take longer for nothing.
+  std::uint32_t critical = 0;  ///< Ops without slack: on a longest path.
+  Duration min_slack{};        ///< Each op alone could take that much longer at no cost.
   Duration max_slack{};
 };
 
-/// What a prediction comes from.
+/// The explanation of a prediction.
 struct Explanation {
-  /// The critical path of the run, or of the steady state of an asynchronous one: from its begin to
-  /// its end, all of it.
+  /// The complete critical path of the run, or of the steady state of an asynchronous run.
   std::vector<PathSegment> path;
   Sensitivities sensitivities;
   std::vector<StageRoom> stages;
   std::vector<Wait> waits;
-  std::vector<OtherOrder> orders;  ///< Where they were asked for: other_orders().
+  std::vector<OtherOrder> orders;  ///< Filled if the caller asks for them: other_orders().
 
   SimTime path_begin() const { return path.empty() ? SimTime{} : path.front().begin; }
   Duration path_length() const {
@@ -56,7 +55,8 @@ struct Explanation {
 
 Explanation explain(const Outcome& outcome);
 
-/// The node of an op by its name, "1F3"; of copies the first one's. Nothing where there is none.
+/// The node of an op by its name, "1F3"; with several copies, the node in the first. Nothing if
+/// there is no such op.
 std::optional<std::uint32_t> find_op(const OpGraph& graph, const std::string& name);
 
 }  // namespace plumbline

@@ -13,14 +13,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A line of a text, and where it ends.
+/// A line of a text, and its end.
 struct Line {
   std::string_view text;
   std::size_t end = 0;  ///< Past its newline.
   int number = 1;
 };
 
-/// The whole lines; what follows the last newline is none.
+/// The whole lines; text after the last newline is not one.
 std::vector<Line> whole_lines(const std::string& text) {
   std::vector<Line> lines;
   for (std::size_t at = 0; at < text.size();) {
@@ -40,7 +40,7 @@ Diagnostic no_rows(const std::shared_ptr<const Source>& source, const KeptWork& 
                      "name another -o FILE");
 }
 
-/// Errors: rows of other work.
+/// An error if the rows belong to other work.
 std::optional<Diagnostic> check_header(const Json& json,
                                        const std::shared_ptr<const Source>& source,
                                        const KeptWork& work, const std::string& version) {

@@ -1,5 +1,5 @@
-// What an interrupted command keeps: a line that says of which work, then a line of JSON for each
-// result, each whole before the next is begun.
+// The results that an interrupted command keeps: a line that identifies the work, then a line of
+// JSON per result. Each line is complete before the next one begins.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,25 +15,26 @@
 
 namespace plumbline {
 
-/// Which work lines belong to.
+/// The work to which lines belong.
 struct KeptWork {
   std::string noun;  ///< "sweep".
   std::string fingerprint;
   std::optional<Shard> shard;
 };
 
-/// The first line, with its newline; `version` is that of the tool.
+/// The first line, with its newline; `version` is the tool's.
 std::string kept_header(const KeptWork& work, const std::string& version);
 
-/// Gives each result of this work to `take`, which says what is wrong with one ("stands twice"), or
-/// "". A last line that is not whole is dropped, the header's too. Returns the bytes of what is
-/// whole. Errors: other work, another shard, another version of the tool; a damaged line; what
-/// `take` says. `take` may throw what nlohmann's reader throws: the line is damaged then.
+/// Gives each result of this work to `take`, which returns an error in it ("stands twice") or "".
+/// An incomplete last line is dropped, even if it is the header. Returns the size of the complete
+/// lines in bytes. Errors: other work, another shard, another version of the tool; a damaged line;
+/// the errors of `take`. `take` may throw the exceptions of nlohmann's reader; the line is then
+/// damaged.
 Result<std::size_t> read_kept(
     const std::shared_ptr<const Source>& source, const KeptWork& work, const std::string& version,
     const std::function<std::string(const nlohmann::ordered_json&)>& take);
 
-/// A part of some work as JSON, and back; null = the whole.
+/// Converts a shard to JSON and back; null = the whole work.
 nlohmann::ordered_json shard_json(const std::optional<Shard>& shard);
 std::optional<Shard> shard_of(const nlohmann::ordered_json& json);
 
@@ -43,7 +44,7 @@ std::string in_a_line(const nlohmann::ordered_json& json);
 /// Whether `json` is of this kind and says which tool wrote it.
 bool is_of_kind(const nlohmann::ordered_json& json, const std::string& kind);
 
-/// What is said of a result by another version of the tool.
+/// The error for a result of another version of the tool.
 Diagnostic other_version(const Mark& mark, const nlohmann::ordered_json& json,
                          const std::string& version, const std::string& noun);
 

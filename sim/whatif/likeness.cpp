@@ -17,9 +17,10 @@
 namespace plumbline {
 namespace {
 
-using Text = std::function<std::string(const ComparedRun&)>;  ///< "" = not known.
+using Text = std::function<std::string(const ComparedRun&)>;  ///< "" = unknown.
 
-/// Runs with the same text, in the order of their first one; those of "" are in no group.
+/// Groups of runs with the same text, in the order of their first run. Runs with "" are in no
+/// group.
 std::vector<SharedText> grouped(const std::vector<ComparedRun>& runs, const Text& text) {
   std::vector<SharedText> groups;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -152,7 +153,7 @@ std::vector<DifferingKey> differing_keys(const std::vector<ComparedRun>& runs) {
   std::erase_if(all, [&](const DifferingKey& one) {
     const std::string* first = nullptr;
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      if (runs[i].keys.empty()) continue;  // not known
+      if (runs[i].keys.empty()) continue;  // unknown
       if (!first) first = &one.values[i];
       if (one.values[i] != *first) return false;
     }

@@ -1,4 +1,4 @@
-// The scenario read once more for each schedule, on the partition that the run had.
+// The scenario is read again for each schedule, with the partition of the run.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/other_orders.h"
@@ -20,10 +20,11 @@ namespace plumbline {
 namespace {
 
 constexpr std::size_t kMaxShown = 4;
-constexpr double kMaxNodes = 2e7;  ///< Of all runs together.
+constexpr double kMaxNodes = 2e7;  ///< The most nodes of all runs together.
 constexpr double kNoFaster = 1e-9;
 
-/// Stages of each device where the rule places these stages on these devices; 0 where it does not.
+/// The number of stages per device if the rule can place these stages on these devices; 0 if it
+/// cannot.
 std::uint32_t chunks_on(const PipelineShape& shape, const ScheduleRule& rule) {
   if (rule.chunks) {
     const std::uint32_t chunks = shape.stages() / shape.slots;
@@ -42,8 +43,7 @@ std::uint32_t chunks_on(const PipelineShape& shape, const ScheduleRule& rule) {
   return one_each ? 1 : 0;
 }
 
-/// Keys that were written for the order that is replaced, and that this schedule does not take:
-/// they give way.
+/// The keys for the replaced order that this schedule does not accept. They are removed.
 std::vector<std::string> keys_of_order(const Scenario& scenario, const ScheduleRule& rule) {
   std::vector<std::string> keys = {"plan.warm_up"};
   const std::uint32_t chunks = scenario.schedule.chunks;
@@ -53,7 +53,7 @@ std::vector<std::string> keys_of_order(const Scenario& scenario, const ScheduleR
   return keys;
 }
 
-/// The overrides with another schedule instead of what they, or the file, say.
+/// The overrides, with this schedule in place of the one in them or in the file.
 std::vector<std::string> renamed(const Scenario& scenario, const std::vector<std::string>& all,
                                  const ScheduleRule& rule) {
   const bool from_file = scenario.schedule.file.has_value();
@@ -81,7 +81,7 @@ Bytes highest_peak(const Outcome& outcome) {
   return highest;
 }
 
-/// The run under one schedule, or why there is none.
+/// The run under one schedule, or the reason for none.
 OtherOrder run_under(const Scenario& scenario, const std::vector<std::string>& overrides,
                      const Outcome& p, const ScheduleRule& rule) {
   OtherOrder order;
@@ -100,7 +100,7 @@ OtherOrder run_under(const Scenario& scenario, const std::vector<std::string>& o
   if (other->copies != scenario.copies ||
       other->schedule.micro_batches != scenario.schedule.micro_batches)
     return cannot("it has other copies or micro-batches");
-  // Where each device has one stage, a schedule of several takes those that it has by its name.
+  // Where each device has one stage, a schedule with several keeps its own default number.
   const bool keeps_stages =
       chunks > 0 && !(rule.chunks && chunks == 1 && other->schedule.chunks > 1);
   if (keeps_stages && other->schedule.recompute.as_few_as_fit()) {

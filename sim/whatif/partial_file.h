@@ -1,4 +1,4 @@
-// The file in which a sweep or a search keeps the rows that it has, until all are there.
+// The file that keeps the rows of a sweep or a search until all are there.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,16 +12,17 @@
 
 namespace plumbline {
 
-/// Rows appended one by one, each whole in the file before the next is begun. The file is this
-/// process's alone while it is open. What is not removed stays, for another run to go on with.
+/// A file of rows that are appended one by one; each is completely written before the next begins.
+/// Only this process writes the file while it is open. A file that is not removed stays, so that
+/// another run can continue with it.
 class PartialFile {
  public:
-  /// Reads what is there, and gives how many of its bytes are whole.
+  /// Reads the content of the file, and returns the number of its bytes that are complete.
   using Reader = std::function<Result<std::size_t>(const std::shared_ptr<const Source>&)>;
 
-  /// Opens `path`, of which `header` is the first line, for the work that `noun` names ("sweep").
-  /// What is there is given to `read` where `resume` says so, and an error where not. Errors: those
-  /// of `read`; a file that cannot be written; one that another process is writing.
+  /// Opens `path` for the work that `noun` names ("sweep"). `header` is the first line of the file.
+  /// If `resume` is set, existing content is given to `read`; else it is an error. Errors: those of
+  /// `read`; a file that cannot be written; one that another process is writing.
   static Result<PartialFile> open(const std::string& path, const std::string& noun,
                                   const std::string& header, bool resume, const Reader& read);
 
@@ -31,7 +32,8 @@ class PartialFile {
   PartialFile& operator=(PartialFile&&) = delete;
   ~PartialFile();
 
-  /// Whether the line, without its newline, could be written; where not, errno says why.
+  /// Appends the line, which is given without its newline. False = it could not be written; errno
+  /// says why.
   bool append(const std::string& line);
 
   void remove();

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Reads the keys of a result strictly; what is missing or of a wrong type is remembered.
+/// A strict reader of the keys of a result. It records keys that are missing or of a wrong type.
 class ResultReader {
  public:
   explicit ResultReader(std::vector<std::string>& missing) : missing_(missing) {}
@@ -74,7 +74,7 @@ void read_devices(ResultReader& reader, const Json& json, double mini_batches, C
   }
 }
 
-/// The texts of a list; what is none is left out.
+/// The texts of a list; other items are left out.
 std::vector<std::string> texts_of(ResultReader& reader, const Json& json, const std::string& key) {
   std::vector<std::string> texts;
   if (const Json& list = reader.at(json, key); list.is_array()) {
@@ -114,7 +114,7 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
   run.micro_batches = reader.count(json, "micro_batches");
   run.iteration_time_s = reader.number(json, "iteration_time_s");
   run.throughput_samples_per_s = reader.number_or_null(json, "throughput_samples_per_s");
-  // Results of before them lack these.
+  // Older results lack these keys.
   if (json.contains("slices")) run.slices = std::max<std::int64_t>(1, reader.count(json, "slices"));
   if (json.contains("model_flops_utilization"))
     run.model_flops_utilization = reader.number_or_null(json, "model_flops_utilization");

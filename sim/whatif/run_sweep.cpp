@@ -1,4 +1,4 @@
-// Points that have no row yet get one.
+// Evaluates the points that have no row yet.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/run_sweep.h"
@@ -25,7 +25,7 @@ std::vector<std::uint64_t> open_points(const SweepResult& result, const WorkOpti
   return open;
 }
 
-/// Opens the file that keeps the rows, and takes those in that it has.
+/// Opens the file that keeps the rows, and reads the rows that it has.
 std::optional<Diagnostics> keep_rows(SweepRun& run, const WorkOptions& options) {
   const auto read = [&](const std::shared_ptr<const Source>& source) -> Result<std::size_t> {
     auto kept = parse_partial(source, run.result, options.version);

@@ -1,4 +1,4 @@
-// What belongs together, and what is missing.
+// Checks that parts belong together and that none is missing.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/shards.h"
@@ -11,7 +11,7 @@
 namespace plumbline {
 namespace {
 
-/// Errors: files that are not of one piece of work in equally many parts.
+/// An error if the files do not belong to the same work in the same number of parts.
 std::optional<Diagnostic> check_strangers(const std::vector<ShardFile>& files,
                                           std::string_view noun) {
   const ShardFile& first = files.front();

@@ -1,4 +1,4 @@
-// Parts of one piece of work, which several machines do.
+// Shards: the parts of one piece of work on several machines.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -14,13 +14,13 @@
 
 namespace plumbline {
 
-/// One of `count` parts of a sweep or a search, which are alike: index is from 1 to count.
+/// One of `count` similar parts of a sweep or a search; index is from 1 to count.
 struct Shard {
   std::uint64_t index = 1;
   std::uint64_t count = 1;
 
-  /// Points go round the shards, one further on in each round, so that an axis with as many values
-  /// as there are shards is spread over all of them.
+  /// Points are dealt to the shards in turn, shifted by one in each round. So an axis with as many
+  /// values as there are shards is spread over all of them.
   bool holds(std::uint64_t point) const { return (point + point / count) % count == index - 1; }
 
   friend bool operator==(const Shard&, const Shard&) = default;
@@ -33,8 +33,9 @@ struct ShardFile {
   std::optional<Shard> shard;  ///< Nothing for the whole.
 };
 
-/// What keeps files from being put together as one piece of work, named by `noun` ("sweep"): parts
-/// of another one, of other numbers of parts, missing or there twice. Requires: files.
+/// The errors that keep files from being merged into one piece of work, named by `noun` ("sweep"):
+/// parts of other work, another number of parts, parts that are missing or stand twice. Requires:
+/// files.
 Diagnostics check_parts(const std::vector<ShardFile>& files, std::string_view noun);
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Points are numbers in a mixed radix: a digit an axis.
+// Points are numbers in a mixed radix: one digit per axis.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/sweep.h"
@@ -16,10 +16,10 @@
 namespace plumbline {
 namespace {
 
-/// How many points are read at most to see whether all have the same error.
+/// The most points that are read to find errors common to all.
 constexpr std::uint64_t kMaxProbed = 100'000;
 
-/// The arguments' axes in the place of the section's.
+/// The axes of both. An axis of the arguments replaces the section's axis of the same key.
 std::vector<Axis> merged(std::vector<Axis> section, std::vector<Axis> arguments) {
   for (Axis& axis : arguments) {
     const auto same = std::find_if(section.begin(), section.end(),
@@ -33,7 +33,7 @@ std::vector<Axis> merged(std::vector<Axis> section, std::vector<Axis> arguments)
   return section;
 }
 
-/// Errors: an axis that replaces all that an earlier one sets.
+/// An error if an axis replaces everything that an earlier one sets.
 std::optional<Diagnostic> check_overlap(const std::vector<Axis>& axes) {
   for (std::size_t later = 0; later < axes.size(); ++later) {
     for (std::size_t i = 0; i < later; ++i) {
@@ -148,7 +148,7 @@ Result<Sweep> Sweep::make(Result<ScenarioText> text, const std::vector<std::stri
         "give some axes fewer values, or a range a larger step");
   }
 
-  // The scenario, as far as no axis can mend it.
+  // The scenario's errors that no axis can fix.
   Sweep sweep(*std::move(text), std::move(axes));
   problems = sweep.problems_everywhere();
   if (!problems.empty()) return problems;
@@ -166,7 +166,7 @@ Result<Scenario> Sweep::read(std::uint64_t point) const {
   return text_.read(changes);
 }
 
-/// What is wrong at the first point and at all others.
+/// The errors of the first point that all other points have too.
 Diagnostics Sweep::problems_everywhere() const {
   const auto first = read(0);
   Diagnostics everywhere = first ? Diagnostics{} : first.problems();
@@ -180,7 +180,7 @@ Diagnostics Sweep::problems_everywhere() const {
   return everywhere;
 }
 
-/// As reading a scenario finds it, for sweeps whose first point cannot be read too.
+/// The name as in a scenario. It also works for sweeps whose first point cannot be read.
 std::string Sweep::name() const {
   const YamlNode& root = text_.root();
   for (const YamlNode::Entry& entry : root.entries) {

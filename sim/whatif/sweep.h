@@ -13,13 +13,13 @@
 
 namespace plumbline {
 
-/// A scenario with axes. Points are numbered from 0. It may be used by several threads at once; it
-/// knows no threads and no order of rows.
+/// A scenario with axes. Points are numbered from 0. Several threads may use it at once. It
+/// contains no threads and no order of rows.
 class Sweep {
  public:
   /// The axes of `arguments` (see read_axes) and those of the scenario's `sweep` section; the same
-  /// key's axis in the arguments replaces the section's. Errors: of the axes; no axis, too many
-  /// points; what is wrong with the scenario at every point.
+  /// key's axis in the arguments replaces the section's. Errors: those of the axes; no axis; too
+  /// many points; errors that the scenario has at every point.
   static Result<Sweep> open(const std::string& path, const std::vector<std::string>& arguments);
   static Result<Sweep> parse(const std::shared_ptr<const Source>& source,
                              const std::vector<std::string>& arguments);
@@ -28,10 +28,10 @@ class Sweep {
   const SweepResult& header() const { return header_; }
   std::uint64_t points() const { return header_.points; }
 
-  /// The scenario at a point, with its plan settled. Requires: point < points().
+  /// The scenario at a point, with its plan resolved. Requires: point < points().
   Result<Scenario> scenario(std::uint64_t point) const;
 
-  /// What `predict` gives for that scenario, or why it gives nothing. Requires: point < points().
+  /// The result of `predict` for that scenario, or the reason for none. Requires: point < points().
   SweepRow evaluate(std::uint64_t point) const;
 
  private:

@@ -20,7 +20,7 @@
 namespace plumbline {
 namespace {
 
-/// A number that conditions may bound.
+/// A number that conditions can bound.
 struct Bounded {
   std::string_view name;
   std::optional<double> (*of)(const SweepNumbers&);
@@ -127,7 +127,7 @@ std::optional<double> rate_in(const std::string& text) {
 
 using Reading = std::optional<double> (*)(const std::string&);
 
-/// The first that reads the text, or nullptr.
+/// The first reading that accepts the text, or nullptr.
 Reading reading_of(const std::string& text) {
   for (const Reading reading : {number_in, bytes_in, seconds_in, rate_in}) {
     if (reading(text)) return reading;
@@ -135,7 +135,8 @@ Reading reading_of(const std::string& text) {
   return nullptr;
 }
 
-/// Which values of an axis meet the bound. Requires: a bound that can be read, or == or !=.
+/// For each value of an axis, whether it meets the bound. Requires: a bound that can be read, or ==
+/// or !=.
 std::vector<bool> met_by(const SweepAxis& axis, std::string_view operation,
                          const std::string& bound) {
   const Reading reading = reading_of(bound);
@@ -164,7 +165,7 @@ std::string values_of(const SweepAxis& axis) {
   return fmt::format("one of {}", fmt::join(values, ", "));
 }
 
-/// On the value that a row's point has on the axis.
+/// A condition on the value of a row's point on the axis.
 Condition axis_condition(const std::string& text, const std::vector<SweepAxis>& axes,
                          std::size_t axis, std::vector<bool> met) {
   std::uint64_t stride = 1;  // the last axis varies fastest
@@ -217,7 +218,7 @@ Result<Condition> parse_condition(const std::string& text, const std::vector<Swe
   const std::string& operation = parts->operation;
   const std::string& value = parts->value;
   const std::size_t end =
-      text.find_first_not_of("<>=!", text.find_first_of("<>=!"));  // of the operation
+      text.find_first_not_of("<>=!", text.find_first_of("<>=!"));  // after the operation
   const auto wrong = [&](std::size_t at, std::size_t length, std::string message,
                          std::string help) {
     return wrong_at(text, at, length, std::move(message), std::move(help));

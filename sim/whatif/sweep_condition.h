@@ -1,4 +1,4 @@
-// What a row of a sweep must meet to be told.
+// The conditions that a row of a sweep must meet to be reported.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,11 +13,11 @@ namespace plumbline {
 
 /// A bound on one of a row's numbers, or on its value of an axis.
 struct Condition {
-  std::string text;  ///< As written.
+  std::string text;  ///< The text as written.
   std::function<bool(const SweepRow&)> holds;
 };
 
-/// A condition as it is written: its parts, and where they stand.
+/// A condition as written, with its parts.
 struct ConditionText {
   std::string text;
   std::string key;
@@ -25,23 +25,24 @@ struct ConditionText {
   std::string value;
 };
 
-/// Errors: no operator, or none that is known.
+/// Splits a condition into its parts. Errors: no operator, or an unknown one.
 Result<ConditionText> split_condition(const std::string& text);
 
 /// Whether a value can be compared by <, <=, >, >=: a number, size, time or rate.
 bool is_comparable(const std::string& value);
 
-/// Whether a text that is found for the key meets the condition: as numbers, sizes, times or rates
-/// where both are such, else as words, which are equal or not. Requires: == or !=, or a comparable
-/// value.
+/// Whether a text found for the key meets the condition. Numbers, sizes, times or rates are
+/// compared as such, if both texts are of that kind. Other texts are words, which are equal or not.
+/// Requires: == or !=, or a comparable value.
 bool meets(const ConditionText& condition, const std::string& found);
 
-/// "peak_memory_bytes < 80 GB": a number's name as JSON has it, or an axis's key; one of < <= > >=
-/// == !=; a quantity with its unit, or a bare number in the unit of the name; of `fits` yes or no.
-/// A number that does not exist meets nothing. Values of an axis that are no quantity of that kind
-/// are equal where their texts are, and neither below nor above. Errors: no operator, an unknown
-/// name, a value that is no such quantity, or none where one is wanted; one that no value of the
-/// axis can be compared with, or for == and != none of them.
+/// Reads a condition such as "peak_memory_bytes < 80 GB". It has the name of a number as in JSON,
+/// or the key of an axis; one of < <= > >= == !=; and a quantity with its unit, or a plain number
+/// in the unit of the name (for `fits`, yes or no). A number that does not exist meets no
+/// condition. Axis values that are no quantity of that kind are equal if their texts are equal, and
+/// are neither below nor above. Errors: no operator; an unknown name; a missing value, or a value
+/// of the wrong kind; for an axis, a value that is comparable with none of its values, or, for ==
+/// and !=, equal to none of them.
 Result<Condition> parse_condition(const std::string& text, const std::vector<SweepAxis>& axes);
 
 }  // namespace plumbline

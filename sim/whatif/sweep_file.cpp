@@ -11,7 +11,7 @@
 namespace plumbline {
 namespace {
 
-/// How many points a shard holds.
+/// The number of points of a shard.
 std::uint64_t points_of(const SweepResult& result) {
   if (!result.shard) return result.points;
   std::uint64_t held = 0;
@@ -20,7 +20,7 @@ std::uint64_t points_of(const SweepResult& result) {
   return held;
 }
 
-/// Errors: rows of points that are not the shard's, or some of them missing.
+/// An error if rows belong to points outside the shard, or if rows are missing.
 std::optional<Diagnostic> check_rows(SweepFile& file) {
   SweepResult& result = file.result;
   const auto by_point = [](const SweepRow& a, const SweepRow& b) { return a.point < b.point; };
@@ -43,7 +43,7 @@ std::optional<Diagnostic> check_rows(SweepFile& file) {
                      "them, and give them to merge");
 }
 
-/// As its parts are told apart.
+/// The shard's identity, to compare it with other shards.
 ShardFile shard_file(const SweepFile& file) {
   std::string fingerprint = file.result.fingerprint;
   for (const SweepAxis& axis : file.result.axes)

@@ -23,7 +23,7 @@ std::optional<T> optional_of(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional<T>(json.get<T>());
 }
 
-/// A value as it was written: whole numbers as numbers, all else as text.
+/// A value as it was written: whole numbers as numbers, other values as text.
 Json value_json(const std::string& value) {
   const auto number = parse_count(value);
   return number.value ? Json(*number.value) : Json(value);
@@ -48,7 +48,7 @@ SweepResult result_of(const Json& json) {
   return result;
 }
 
-/// What the rest of the program counts on.
+/// Whether the result meets the invariants that the rest of the program requires.
 bool is_sound(const SweepResult& result) {
   double points = 1;
   for (const SweepAxis& axis : result.axes) points *= static_cast<double>(axis.values.size());
@@ -180,7 +180,7 @@ Result<SweepFile> parse_sweep_file(const std::shared_ptr<const Source>& source,
   } catch (const Json::parse_error& error) {
     return input_error(mark_at(source, error.byte), "not valid JSON from here on",
                        "a sweep writes its file whole or not at all: this one was cut or changed");
-  } catch (const Json::exception&) {  // told below: a key is missing or of another type
+  } catch (const Json::exception&) {  // reported below: a key is missing or of another type
   }
   return input_error({source},
                      "is a damaged result of a sweep: it lacks a key, or has values that do not "

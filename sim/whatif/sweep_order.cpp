@@ -55,7 +55,7 @@ std::vector<SweepRow> pareto(std::vector<SweepRow> rows) {
   std::vector<SweepRow> kept;
   for (SweepRow& row : rows) {
     if (!kept.empty()) {
-      const SweepNumbers& best = *kept.back().numbers;  // no kept row needs less
+      const SweepNumbers& best = *kept.back().numbers;  // no kept row needs less memory
       const bool equal = throughput(best) == throughput(*row.numbers) &&
                          best.peak_memory_bytes == row.numbers->peak_memory_bytes;
       if (!equal && best.peak_memory_bytes <= row.numbers->peak_memory_bytes) continue;

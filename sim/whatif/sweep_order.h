@@ -1,4 +1,4 @@
-// Which rows of a sweep are told, and which of them is best.
+// The selection and the order of a sweep's reported rows.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -14,7 +14,7 @@ namespace plumbline {
 
 enum class Objective {
   throughput,  ///< Most samples per second; a run that takes no time has more than any other.
-  per_device,  ///< Most samples per second for each device that holds a stage; the same for those.
+  per_device,  ///< Most samples per second and device that holds a stage; a run of no time is best.
   memory,      ///< The smallest peak.
   bubble,      ///< The smallest share of idle time, in the steady state where there is one.
 };
@@ -22,23 +22,23 @@ enum class Objective {
 /// "throughput".
 std::string_view name(Objective objective);
 
-/// Errors: no objective of this name.
+/// The objective of this name. Errors: no such objective.
 Result<Objective> parse_objective(const std::string& name);
 
-/// What of a sweep is told, in which order.
+/// The rows of a sweep that are reported, and their order.
 struct SweepSelection {
   Objective objective = Objective::throughput;
-  std::vector<Condition> where;  ///< All of them.
+  std::vector<Condition> where;  ///< Conditions; all must hold.
   bool pareto = false;
   std::size_t top = 0;  ///< 0 = all.
 };
 
-/// The feasible rows that no other feasible row beats: with at least its throughput, at most its
-/// peak memory, and one of them better. Those that are equal in both stay.
+/// The feasible rows that no other feasible row beats. A row beats another with at least its
+/// throughput, at most its peak memory, and one of them better. Rows that are equal in both stay.
 std::vector<SweepRow> pareto(std::vector<SweepRow> rows);
 
-/// The rows that are told: the feasible ones best first, then the others by their numbers. What is
-/// equal by the objective goes by memory, then throughput, then number of the point.
+/// The reported rows: the feasible ones best first, then the others by their points. Rows that are
+/// equal by the objective are ordered by memory, then throughput, then point.
 std::vector<SweepRow> select(std::vector<SweepRow> rows, const SweepSelection& selection);
 
 }  // namespace plumbline

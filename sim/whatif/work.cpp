@@ -1,4 +1,4 @@
-// Threads that take results in one by one.
+// Threads that collect results one by one.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/work.h"

@@ -78,7 +78,7 @@ void simulate_by_events(benchmark::State& state) {
   count_ops(state);
 }
 
-/// What the issue of speed is about: from the shape to the trace.
+/// The steps that the speed issue is about: from the shape to the trace.
 void generate_lower_simulate(benchmark::State& state) {
   const Case c = make_case(state);
   for (auto _ : state) benchmark::DoNotOptimize(simulate(c.graph()).spans.data());

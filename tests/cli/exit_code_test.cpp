@@ -1,4 +1,4 @@
-// What the command ends with.
+// The exit codes of the command.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/exit_code.h"

@@ -1,4 +1,4 @@
-// What the fuzz targets share.
+// The common parts of the fuzz targets.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

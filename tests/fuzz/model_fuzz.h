@@ -1,4 +1,4 @@
-// What is done with every model that a fuzz target reads.
+// The checks of every model that a fuzz target reads.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

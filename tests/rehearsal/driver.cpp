@@ -42,10 +42,10 @@ std::uint64_t largest_count(const FakeLaunch& launch, const FakeKernel& kernel) 
   return largest;
 }
 
-/// What a launch does, by its grid and arguments.
+/// The work of a launch, by its grid and arguments.
 struct Size {
   double elements = 0;
-  double operations = 0;  ///< Of a plain product; else 0.
+  double operations = 0;  ///< For a plain product; else 0.
   double bytes = 0;
 };
 

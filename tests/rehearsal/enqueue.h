@@ -7,13 +7,13 @@
 
 extern "C" {
 
-/// What a kernel takes that holds `sms` of its stream's SMs (at most all that it has) and moves so
-/// many bytes of the device's memory; `act` does it then, null = nothing is done. `forget` gets the
-/// argument once it is not needed any more. Returns a CUresult.
+/// Enqueues the work of a kernel that holds `sms` of its stream's SMs, at most all of them, and
+/// moves `bytes` bytes of the device's memory. `act` then does the work; null = no work. `forget`
+/// gets the argument when it is no longer needed. Returns a CUresult.
 int plumbline_rehearsal_enqueue(CUstream stream, const char* what, double nanoseconds, double bytes,
                                 double sms, void (*act)(void*), void* argument,
                                 void (*forget)(void*));
 
-/// That the stream's context has; 0 = there is no such stream.
+/// The SMs of the stream's context; 0 = there is no such stream.
 unsigned plumbline_rehearsal_sms(CUstream stream);
 }

@@ -14,10 +14,10 @@ namespace plumbline {
 
 struct TimedWorks::Work : FakeWork {
   FakeDemand demand = 0;
-  double left = 1;  ///< Of it.
-  double rate = 0;  ///< Of it in a nanosecond, now.
+  double left = 1;  ///< The share of the task that is left.
+  double rate = 0;  ///< The present share per nanosecond.
   bool begun = false;
-  std::vector<Pointer> behind;  ///< What another stream has put on its connection after it.
+  std::vector<Pointer> behind;  ///< Later work of other streams on its connection.
   std::uint64_t ends_at(std::uint64_t clock) const {
     return clock + static_cast<std::uint64_t>(std::ceil(std::max(left, 0.0) / rate));
   }
@@ -32,7 +32,7 @@ std::uint64_t TimedWorks::host_time() const {
           .count());
 }
 
-/// What passes between the end of one and the beginning of the other.
+/// The time between the end of one task and the beginning of the other.
 std::uint64_t TimedWorks::between(const FakeWork& before, const FakeWork& after) const {
   const bool crosses = before.lane != after.lane;
   if (after.task.in_graph) {

@@ -17,18 +17,18 @@
 
 namespace plumbline {
 
-/// What a device is like: an H100, where that was measured.
+/// The properties of a device: those of an H100, where these were measured.
 struct TimedDevice {
-  double memory_bandwidth = 2.8e12;  ///< Bytes a second, of all together. Of the size that it has.
-  double bandwidth_of_sm = 80e9;     ///< That one SM can use: of copies, read and written.
-  std::uint64_t launch = 2500;    ///< From the host's call until it can begin, in ns. Of the size.
-  std::uint64_t gap = 1800;       ///< Between two kernels of a stream.
-  std::uint64_t crossing = 1200;  ///< From a stream to one that waits for it.
+  double memory_bandwidth = 2.8e12;   ///< Bytes per second of all SMs together. An estimate.
+  double bandwidth_of_sm = 80e9;      ///< The most for one SM: of copies, read and written.
+  std::uint64_t launch = 2500;        ///< From the host's call to its start, in ns. An estimate.
+  std::uint64_t gap = 1800;           ///< Between two kernels of a stream.
+  std::uint64_t crossing = 1200;      ///< From a stream to one that waits for it.
   std::uint64_t gap_in_graph = 950;   ///< Between two nodes of a graph,
   std::uint64_t node_crossing = 950;  ///< and where they were captured from two streams.
   unsigned connections = 32;          ///< Streams beyond that share one.
   unsigned max_pending = 1021;        ///< Launches of a stream; then the host waits.
-  double spread = 0.004;              ///< Of a kernel's time from launch to launch. Of the size.
+  double spread = 0.004;              ///< Spread of a kernel's time over launches. An estimate.
 };
 
 /// Work begins when its stream, the events before it, its launch and its connection let it, and

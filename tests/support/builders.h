@@ -1,4 +1,4 @@
-// Tiny builders: pipelines and graphs from a handful of numbers.
+// Small builders: pipelines and graphs from a few numbers.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace plumbline::test {
 
-/// Stages on devices that are linked, and what lowering is told of them.
+/// Stages on linked devices, and the options of lowering.
 struct TestPipeline : TestStages {
   TestPipeline() = default;
   TestPipeline(const TestStages& stages) : TestStages(stages) {}

@@ -1,5 +1,5 @@
-// CUDA's words for the host's compiler: included before a kernel's source, it makes its functions
-// plain ones.
+// CUDA's keywords for the host's compiler. Included before a kernel's source, it makes the kernel's
+// functions plain ones.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -19,7 +19,7 @@ struct Extent3 {
   unsigned z = 1;
 };
 
-/// Where the thread that runs is.
+/// The place of the running thread.
 struct Place {
   Extent3 thread{0, 0, 0};
   Extent3 block{0, 0, 0};
@@ -32,9 +32,9 @@ const Place& place();
 void barrier();
 /// Returns when all threads of the warp have called it.
 void warp_barrier();
-/// What the threads of this one's warp pass; valid until its next warp_barrier().
+/// The rows that the threads of this thread's warp pass. Valid until its next warp_barrier().
 const void* const* rows_of_warp(const void* row);
-/// Throws a Bug where a row is not aligned to 16 bytes.
+/// Throws a Bug if a row is not aligned to 16 bytes.
 void require_aligned(const void* row);
 
 inline unsigned lane() { return place().thread.x % 32; }
@@ -52,7 +52,7 @@ inline unsigned lane() { return place().thread.x % 32; }
 #define gridDim (::plumbline::test::emulation::place().blocks)
 
 inline void __syncthreads() { plumbline::test::emulation::barrier(); }
-// As in calibrate/cuda/kernels/warp.h; every thread of a warp is to call them.
+// The functions of calibrate/cuda/kernels/warp.h. Every thread of a warp must call them.
 
 inline void warp_load(unsigned (&to)[4], const void* row) {
   namespace emulation = ::plumbline::test::emulation;

@@ -1,4 +1,4 @@
-// Runs on a made-up GPU: small networks, scenarios of them, training, and what it made.
+// Runs on a fake GPU: small networks, their scenarios, training, and its results.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -30,7 +30,7 @@ inline constexpr const char* kGpt =
     "  - {repeat: 1, layers: [{kind: attention_block, heads: 2}, {kind: mlp_block}]}\n"
     "  - {kind: head}\n";
 
-/// Whose attention can be fused.
+/// A network whose attention can be fused.
 inline constexpr const char* kHalf =
     "version: 1\nkind: network\ndtype: bf16\ninput: {tokens: 5, vocabulary: 11}\nlayers:\n"
     "  - {kind: embedding, features: 16, positions: true}\n"

@@ -28,7 +28,7 @@
 namespace plumbline::test::emulation {
 namespace {
 
-/// A stack with a thread of the block on it. The sanitizers are told of every switch.
+/// A stack with a thread of the block on it. Every switch is reported to the sanitizers.
 class Fiber {
  public:
   Fiber() : stack_(std::make_unique_for_overwrite<char[]>(kStackBytes)) {
@@ -76,7 +76,7 @@ class Fiber {
 #endif
   }
 
-  /// From the fiber: back to the scheduler, for good where `last`.
+  /// From the fiber: back to the scheduler, for ever if `last`.
   void leave(bool last) {
 #if defined(PLUMBLINE_SANITIZED_ADDRESS)
     void* fake_stack = nullptr;
@@ -93,7 +93,7 @@ class Fiber {
     static_cast<void>(last);
   }
 
-  unsigned thread = 0;  ///< That it runs.
+  unsigned thread = 0;  ///< The thread that it runs.
 
  private:
   static constexpr std::size_t kStackBytes = 128 * 1024;
@@ -113,8 +113,8 @@ class Fiber {
 
 constexpr unsigned kLanes = 32;
 
-/// Runs blocks; one for each thread of the host. A fiber runs one thread of the block after the
-/// other until one waits at a barrier, so a kernel without barriers needs one fiber.
+/// Runs blocks. Each thread of the host has its own scheduler. A fiber runs one thread of the block
+/// after the other until one waits at a barrier, so a kernel without barriers needs one fiber.
 class Scheduler {
  public:
   void run_block(const std::function<void()>& body, std::vector<unsigned> order) {
@@ -150,7 +150,7 @@ class Scheduler {
     current_->leave(false);
   }
 
-  /// For the threads of the same warp alone.
+  /// Waits for the threads of the same warp only.
   void wait_for_warp() {
     const std::size_t warp = current_->thread / kLanes;
     std::vector<Fiber*>& waiting = in_warp_[warp];
@@ -168,7 +168,7 @@ class Scheduler {
  private:
   static void run_fiber();
 
-  /// One warp gets as far ahead of the others as barriers let it.
+  /// Lets one warp get as far ahead of the others as barriers allow.
   void enter_ready() {
     while (!ready_.empty()) {
       Fiber* const fiber = ready_.back();
@@ -190,14 +190,14 @@ class Scheduler {
   }
 
   const std::function<void()>* body_ = nullptr;
-  std::vector<unsigned> order_;  ///< Of the threads.
-  std::size_t next_ = 0;         ///< Of them to begin.
+  std::vector<unsigned> order_;  ///< The order of the threads.
+  std::size_t next_ = 0;         ///< The next thread to begin.
   std::size_t finished_ = 0;
   std::vector<Fiber*> waiting_;
-  std::vector<std::vector<Fiber*>> in_warp_;  ///< Who waits for the rest of its warp, by warp.
-  std::vector<Fiber*> ready_;                 ///< Whose warp is there.
+  std::vector<std::vector<Fiber*>> in_warp_;  ///< By warp: fibers that wait for its rest.
+  std::vector<Fiber*> ready_;                 ///< Fibers whose warp is complete.
   Fiber* current_ = nullptr;
-  std::exception_ptr thrown_;  ///< By a thread of the block: an exception cannot leave its stack.
+  std::exception_ptr thrown_;  ///< From a thread of the block: an exception cannot leave its stack.
   std::vector<std::unique_ptr<Fiber>> fibers_;
 };
 
@@ -238,7 +238,7 @@ std::vector<unsigned> shuffled(unsigned count, std::uint64_t seed) {
   return order;
 }
 
-/// Of a block: all of them mixed, or warp by warp.
+/// The order of a block's threads: all of them mixed, or warp by warp.
 std::vector<unsigned> order_of_threads(unsigned threads, std::uint64_t seed) {
   std::vector<unsigned> order = shuffled(threads, seed);
   if (seed % 2 == 0) return order;
@@ -340,7 +340,7 @@ void run_grid(const FakeLaunch& launch, const std::function<void()>& body) {
   for (const unsigned block : shuffled(blocks, seed)) {
     const Extent3& extent = place.blocks;
     place.block = {block % extent.x, block / extent.x % extent.y, block / extent.x / extent.y};
-    std::memset(kernels::shared, 0xff, sizeof(kernels::shared));  // not a number
+    std::memset(kernels::shared, 0xff, sizeof(kernels::shared));  // NaN
     scheduler().run_block(body, thread_order);
     const auto* bytes = reinterpret_cast<const unsigned char*>(kernels::shared);
     const bool intact = std::all_of(bytes + launch.shared_bytes, bytes + sizeof(kernels::shared),

@@ -160,7 +160,7 @@ CUresult FakeCuda::State::allocate(CUdeviceptr* pointer, std::size_t size, int g
   void* block = nullptr;
   if (posix_memalign(&block, 256, size) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   if (options.keeps_books)
-    std::memset(block, 0xFF, size);  // NaN in every format: nobody reads what nobody wrote
+    std::memset(block, 0xFF, size);  // NaN in every format shows reads of memory that nobody wrote
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   allocations[address] = {size, gpu, pool, false};
   *pointer = static_cast<CUdeviceptr>(address);

@@ -9,7 +9,7 @@
 namespace plumbline {
 namespace {
 
-/// What this thread has pushed; of an earlier fake driver, nothing.
+/// The contexts that this thread has pushed; none from an earlier fake driver.
 std::vector<FakeContext*>& stack_of(const FakeCuda::State& state) {
   thread_local int generation = 0;
   thread_local std::vector<FakeContext*> stack;
@@ -18,7 +18,7 @@ std::vector<FakeContext*>& stack_of(const FakeCuda::State& state) {
   return stack;
 }
 
-/// Null = no context of this handle lives.
+/// The context of a handle. Null if no such context lives.
 FakeContext* context_of(FakeCuda::State& s, CUcontext handle) {
   auto* const context = reinterpret_cast<FakeContext*>(handle);
   if (s.greens.count(context) > 0) return context;

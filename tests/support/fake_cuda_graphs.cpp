@@ -1,4 +1,4 @@
-// The fake driver's graphs: captured from streams, launched as often as one likes.
+// The fake driver's graphs: captured from streams, launched any number of times.
 //
 // SPDX-License-Identifier: MIT
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace plumbline {
 namespace {
 
-/// Whether all that the other streams have captured comes before the end of `origin`.
+/// Whether all nodes captured from the other streams come before the end of `origin`.
 bool is_joined(const FakeCuda::State& s, const FakeStream& origin) {
   const auto& nodes = origin.capture->nodes;
   std::vector<bool> before_end(nodes.size());
@@ -49,7 +49,7 @@ CUresult end_capture(FakeCuda::State& s, FakeStream& origin, CUgraph* graph) {
   return CUDA_SUCCESS;
 }
 
-/// Puts all nodes between what the stream has and what it gets.
+/// Puts all nodes between the stream's earlier and later work.
 void launch(FakeCuda::State& s, FakeExec& exec, FakeStream& stream) {
   FakeTask by_itself = s.task(stream, "");
   by_itself.act = [takes = s.options.graph_nanoseconds](const FakeTask&, std::uint64_t) {

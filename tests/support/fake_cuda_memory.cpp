@@ -23,20 +23,20 @@ CUresult free_now(FakeCuda::State& s, CUdeviceptr pointer, bool is_host) {
   const auto found = s.allocations.find(static_cast<std::uintptr_t>(pointer));
   if (found == s.allocations.end() || (found->second.gpu < 0) != is_host || found->second.freed)
     return s.fault("bad_pointer: a free of what is not allocated", CUDA_ERROR_INVALID_VALUE);
-  s.works->finish_all();  // a free waits for the device
+  s.works->finish_all();  // cuMemFree waits for the device
   if (FakePool* const pool = found->second.pool) pool->used -= found->second.size;
   s.release(pointer);
   return s.lost.value_or(CUDA_SUCCESS);
 }
 
-/// A copy between two places that stay where they are until it runs.
+/// A copy between two places that stay valid until it runs.
 FakeTask copy_task(FakeCuda::State& s, const FakeStream& stream, CUdeviceptr to, bool to_device,
                    CUdeviceptr from, bool from_device, std::size_t size, bool on_sms = false) {
   FakeTask task = s.task(stream, "copy");
   task.act = [&s, to, to_device, from, from_device, size, on_sms](const FakeTask& now,
                                                                   std::uint64_t) {
     const bool within = to_device && from_device;
-    // Checked again: something may have been freed before it ran.
+    // Checked again: memory may have been freed before the copy ran.
     if ((!to_device || s.is_memory(to, size, "a copy to memory")) &&
         (!from_device || s.is_memory(from, size, "a copy from memory")) &&
         (!within || size <= s.options.max_moved))
@@ -46,7 +46,7 @@ FakeTask copy_task(FakeCuda::State& s, const FakeStream& stream, CUdeviceptr to,
   return task;
 }
 
-/// `on_sms`: unless it is from one GPU to another.
+/// `on_sms`: the copy is within one GPU.
 CUresult copy_on_device(FakeCuda::State& s, CUdeviceptr to, CUdeviceptr from, std::size_t size,
                         CUstream handle, bool on_sms) {
   FakeStream* const stream = s.stream(handle);
@@ -177,7 +177,7 @@ void add_pool_calls(CudaDriver& driver) {
       pool->threshold = given;
       return CUDA_SUCCESS;
     }
-    if (given != 0) return CUDA_ERROR_INVALID_VALUE;  // marks of high water only go back
+    if (given != 0) return CUDA_ERROR_INVALID_VALUE;  // a high-water mark can only be reset
     if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
       pool->used_high = pool->used;
     } else if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) {
@@ -197,7 +197,7 @@ void add_pool_calls(CudaDriver& driver) {
       return s.fault("capture: an allocation", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CUresult result = s.allocate(pointer, size, pool->gpu, pool);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-      s.works->finish_all();  // frees that are on their way
+      s.works->finish_all();  // runs the enqueued frees
       result = s.allocate(pointer, size, pool->gpu, pool);
     }
     if (result != CUDA_SUCCESS) return result;

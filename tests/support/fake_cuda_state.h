@@ -1,4 +1,4 @@
-// What stands behind the functions of the fake driver.
+// The state behind the functions of the fake driver.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -50,15 +50,15 @@ struct FakeStream {
   FakeContext* context = nullptr;
   std::size_t lane = 0;
   FakeWorkPointer last;
-  std::shared_ptr<FakeCapture> capture;  ///< That it takes part in; null = none.
+  std::shared_ptr<FakeCapture> capture;  ///< Its current capture; null = none.
   bool began_capture = false;
-  std::vector<std::size_t> tail;  ///< Nodes that its next one comes after.
+  std::vector<std::size_t> tail;  ///< The predecessors of its next node.
 };
 
 struct FakeEvent {
   FakeContext* context = nullptr;
   bool timed = true;
-  FakeWorkPointer work;  ///< Of the last record; null = never recorded.
+  FakeWorkPointer work;  ///< The last record; null = never recorded.
   std::shared_ptr<FakeCapture> capture;
   std::vector<std::size_t> nodes;
 };
@@ -69,7 +69,7 @@ struct FakeGraph {
 
 struct FakeExec {
   std::vector<FakeNode> nodes;
-  FakeWorkPointer last;  ///< One launch of it comes after the other.
+  FakeWorkPointer last;  ///< The last launch: launches follow each other.
 };
 
 struct FakeModule {
@@ -92,9 +92,9 @@ struct FakePool {
 
 struct FakeAllocation {
   std::size_t size = 0;
-  int gpu = -1;  ///< -1 = of the host, pinned.
+  int gpu = -1;  ///< -1 = pinned host memory.
   FakePool* pool = nullptr;
-  bool freed = false;  ///< A free of it is enqueued.
+  bool freed = false;  ///< Its release is enqueued.
 };
 
 struct PlantedFailure {
@@ -103,7 +103,7 @@ struct PlantedFailure {
   bool lost = false;
 };
 
-/// Objects by their handles.
+/// Maps handles to objects.
 template <class T>
 using FakeObjects = std::map<const void*, std::unique_ptr<T>>;
 
@@ -111,38 +111,38 @@ struct FakeCuda::State {
   explicit State(FakeOptions given);
   ~State();
 
-  // Called by every function first.
-  /// What the call returns instead of doing its work, if it does not.
+  // Every function calls this first.
+  /// The result that the call returns instead of doing its work, if there is one.
   std::optional<CUresult> enter(const char* call);
   CUresult fault(const std::string& text, CUresult result);
-  /// Null = there is none of this handle, which is a fault.
+  /// The object of a handle. Null if there is none, which is a fault.
   template <class T>
   T* find(FakeObjects<T>& objects, const void* handle, const char* what);
   template <class Handle, class T>
   Handle put(FakeObjects<T>& objects, std::unique_ptr<T> object);
 
   FakeContext* current();
-  /// The stream of the handle, for something to be enqueued.
+  /// The stream of the handle, for work to be enqueued.
   FakeStream* stream(CUstream handle);
-  /// Puts the task behind what the stream has, or into the graph that it captures.
+  /// Puts the task behind the stream's work, or into the graph that the stream captures.
   CUresult enqueue(FakeStream& stream, FakeTask task);
-  /// One that runs where the stream's context lets it.
+  /// A task that runs on the SMs of the stream's context.
   FakeTask task(const FakeStream& stream, std::string what) const;
   CUresult finish(const FakeWorkPointer& work);
-  /// A call that no capture allows, save in relaxed mode: spoils those that are open.
+  /// Checks a call that captures allow only in relaxed mode: spoils the open captures that do not.
   std::optional<CUresult> check_in_capture();
 
-  /// Whether [pointer, pointer + size) lies in one allocation; else that is a fault.
+  /// Whether [pointer, pointer + size) lies in one allocation. If not, that is a fault.
   bool is_memory(CUdeviceptr pointer, std::size_t size, const char* what);
   bool is_pinned(const void* pointer) const;
   CUresult allocate(CUdeviceptr* pointer, std::size_t size, int gpu, FakePool* pool);
   void release(CUdeviceptr pointer);
   std::size_t used(int gpu) const;
-  /// `on_sms`: it is one within a GPU that no copy engine does.
+  /// The demand of a copy. `on_sms`: it is within a GPU, and no copy engine does it.
   FakeDemand copy_time(const FakeTask& task, std::size_t size, bool on_sms) const;
 
   const FakeOptions options;
-  const int generation;  ///< Of the fake drivers of this process.
+  const int generation;  ///< Counts the fake drivers of this process.
   mutable std::mutex mutex;
   CudaDriver driver;
   FakeKernels kernels;
@@ -184,17 +184,17 @@ Handle FakeCuda::State::put(FakeObjects<T>& objects, std::unique_ptr<T> object) 
   return handle;
 }
 
-/// The one that functions work on.
+/// The state that the functions work on.
 FakeCuda::State* fake_cuda_state();
 
-/// Each puts its functions into the table.
+/// Each of these puts its functions into the table.
 void add_fake_device_calls(CudaDriver& driver);
 void add_fake_memory_calls(CudaDriver& driver);
 void add_fake_stream_calls(CudaDriver& driver);
 void add_fake_graph_calls(CudaDriver& driver);
 
-/// Begins a function of the fake driver: locks, counts the call, answers for it where that was
-/// planted. After it `s` is the state.
+/// Begins a function of the fake driver: locks, counts the call, and returns a planted failure.
+/// After it `s` is the state.
 #define PLUMBLINE_FAKE_CALL(name)                        \
   FakeCuda::State* const state = fake_cuda_state();      \
   if (state == nullptr) return CUDA_ERROR_DEINITIALIZED; \

@@ -18,7 +18,7 @@ CUresult make_stream(FakeCuda::State& s, CUstream* stream, FakeContext* context)
   return CUDA_SUCCESS;
 }
 
-/// Why the host may not look at the stream now, if so: it is being captured.
+/// The error if the host may not query the stream now, as it is being captured.
 std::optional<CUresult> check_captured(FakeCuda::State& s, const FakeStream& stream) {
   if (stream.capture == nullptr) return std::nullopt;
   stream.capture->spoilt = true;
@@ -33,7 +33,7 @@ CUresult ask(FakeCuda::State& s, const FakeWorkPointer& work) {
   return CUDA_SUCCESS;
 }
 
-/// What takes so long and does nothing.
+/// A task that takes this time and does nothing.
 FakeTask timed_task(FakeCuda::State& s, const FakeStream& stream, std::uint64_t nanoseconds) {
   FakeTask task = s.task(stream, "");
   if (nanoseconds == 0) return task;
@@ -46,7 +46,7 @@ void add_nodes(std::vector<std::size_t>& to, const std::vector<std::size_t>& nod
     if (std::find(to.begin(), to.end(), node) == to.end()) to.push_back(node);
 }
 
-/// A wait of a stream that is captured, or for an event that is.
+/// A wait by a stream under capture, or for a captured event.
 CUresult wait_in_capture(FakeCuda::State& s, FakeStream& stream, const FakeEvent& event) {
   if (event.capture == nullptr) {
     stream.capture->spoilt = true;
@@ -78,7 +78,7 @@ void add_stream_calls(CudaDriver& driver) {
     const FakeStream* const stream = s.find(s.streams, handle, "stream");
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->capture != nullptr) stream->capture->spoilt = true;
-    s.streams.erase(handle);  // what is on its way still runs
+    s.streams.erase(handle);  // enqueued work still runs
     return CUDA_SUCCESS;
   };
   driver.cuStreamSynchronize = [](CUstream handle) -> CUresult {
@@ -171,7 +171,7 @@ void add_event_calls(CudaDriver& driver) {
   };
 }
 
-/// A launch as it was enqueued, with copies of its arguments.
+/// The task of a launch, with copies of its arguments.
 FakeTask launch_task(FakeCuda::State& s, const FakeStream& stream, const FakeFunction& function,
                      const FakeLaunch& given) {
   std::vector<std::vector<unsigned char>> values;

@@ -44,7 +44,7 @@ struct Library {
   std::map<const void*, std::unique_ptr<Rank>> ranks;
   std::size_t communicators = 0;
   int depth = 0;
-  nccl::Status wrong = nccl::kSuccess;  ///< Of the group's calls.
+  nccl::Status wrong = nccl::kSuccess;  ///< The first error of the group's calls.
   std::vector<Call> calls;
 };
 

@@ -1,4 +1,4 @@
-// The adversary, and the clock that it cannot touch.
+// The adversary, and the clock, which it does not influence.
 //
 // SPDX-License-Identifier: MIT
 #include "tests/support/fake_work.h"

@@ -1,4 +1,4 @@
-// Work that a fake device has been given: what waits for what, who goes next, and when it was.
+// The work of a fake device: its dependences, its order and its times.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,19 +12,19 @@
 
 namespace plumbline {
 
-/// What a task takes from its device.
+/// The demand of a task on its device.
 struct FakeDemand {
   // NOLINTNEXTLINE(google-explicit-constructor): most tasks only take their time
   FakeDemand(std::uint64_t alone) : nanoseconds(alone) {}
   FakeDemand(std::uint64_t alone, double moved, double held)
       : nanoseconds(alone), bytes(moved), sms(held) {}
 
-  std::uint64_t nanoseconds = 0;  ///< Alone, with as much memory bandwidth as it can use.
-  double bytes = 0;               ///< From and to the device's memory.
-  double sms = 0;                 ///< That it keeps busy; 0 = it takes its time whatever runs.
+  std::uint64_t nanoseconds = 0;  ///< Time alone, with all bandwidth that it can use.
+  double bytes = 0;               ///< Bytes from and to the device's memory.
+  double sms = 0;                 ///< SMs kept busy; 0 = its time is fixed, whatever runs.
 };
 
-/// What is to be done, as a stream or a graph's node holds it.
+/// A task in a stream or in a node of a graph.
 struct FakeTask {
   std::string what;  ///< "" = a mark in a stream, which takes no time.
   int gpu = 0;
@@ -32,20 +32,20 @@ struct FakeTask {
   unsigned sms = 0;
   bool is_kernel = false;
   bool in_graph = false;
-  /// Does it; tells what it takes. Null for a mark.
+  /// Executes the task and returns its demand. Null for a mark.
   std::function<FakeDemand(const FakeTask&, std::uint64_t begin)> act;
 };
 
 struct FakeWork;
 using FakeWorkPointer = std::shared_ptr<FakeWork>;
 
-/// One task in its place.
+/// A task with its predecessors and its times.
 struct FakeWork {
   FakeTask task;
-  std::size_t lane = 0;  ///< The stream's number: the adversary likes some better than others.
+  std::size_t lane = 0;  ///< The stream's number: the adversary prefers some.
   std::size_t unmet = 0;
   std::vector<FakeWorkPointer> next;
-  std::uint64_t begin = 0;  ///< Nanoseconds; the earliest so far until it is done.
+  std::uint64_t begin = 0;  ///< Nanoseconds; until it is done, the earliest so far.
   std::uint64_t end = 0;
   bool done = false;
 };
@@ -58,27 +58,28 @@ class FakeWorks {
   /// Null predecessors count as done.
   virtual FakeWorkPointer add(FakeTask task, std::size_t lane,
                               const std::vector<FakeWorkPointer>& predecessors) = 0;
-  /// Goes on until this is done, and with other things as it likes; the host's clock follows.
-  /// Null = nothing to do.
+  /// Runs until this work is done, and may run other work as well. The host's clock follows. Null =
+  /// nothing to do.
   virtual void finish(const FakeWorkPointer& work) = 0;
   virtual void finish_all() = 0;
-  /// Goes on a little, if there is something to do.
+  /// Runs some work, if there is any.
   virtual void step() = 0;
 
   std::uint64_t now = 0;  ///< The host's clock.
   std::function<void(const FakeWork&)> on_done;
-  /// Called with the text of an exception that a task threw. What comes after it does nothing.
+  /// Called with the text of an exception that a task threw. Later tasks do nothing.
   std::function<void(const std::string&)> on_failure;
 
  protected:
-  /// What the task takes, once it has been done; nothing once one has failed.
+  /// Executes the task and returns its demand. After a failure it does nothing.
   FakeDemand act(const FakeWork& work);
 
  private:
   bool broken_ = false;
 };
 
-/// In the order of lanes that a random choice ranks anew now and then. Tasks do not compete.
+/// Runs tasks by the rank of their lanes, which changes at random from time to time. Tasks do not
+/// compete.
 class FakeAdversary : public FakeWorks {
  public:
   FakeAdversary(std::uint64_t seed, bool one_at_a_time);
@@ -97,7 +98,7 @@ class FakeAdversary : public FakeWorks {
   std::uint64_t seed_;
   std::uint64_t drawn_ = 0;
   bool one_at_a_time_;
-  std::uint64_t kernels_free_ = 0;  ///< Where kernels go one at a time.
+  std::uint64_t kernels_free_ = 0;  ///< Used if kernels run one at a time.
   std::vector<double> ranks_;
   std::vector<FakeWorkPointer> ready_;
 };

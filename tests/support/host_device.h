@@ -1,5 +1,4 @@
-// A CUDA device whose memory is the host's and whose work is done when it is enqueued, and tensors
-// on it.
+// A CUDA device with host memory that does work at once when it is enqueued, and tensors on it.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -22,7 +21,7 @@
 
 namespace plumbline::test {
 
-/// Memory from it starts as not a number.
+/// A driver whose memory starts as NaN.
 inline CudaDriver host_driver() {
   CudaDriver driver;
   driver.cuModuleLoadData = [](CUmodule*, const void*) { return CUDA_SUCCESS; };
@@ -71,7 +70,7 @@ inline CudaDriver host_driver() {
   return driver;
 }
 
-/// A queue of that device with own products and convolutions.
+/// A queue of that device with our own products and convolutions.
 struct HostDevice {
   CudaDriver driver = host_driver();
   CudaKernels kernels{driver, nullptr};
@@ -80,7 +79,7 @@ struct HostDevice {
   CudaQueue queue{&driver, &kernels, products.get(), convolutions.get(), nullptr, 1};
 };
 
-/// Events of the driver note what this clock says, in ms. Of one driver at a time.
+/// Makes the driver's events note the time of this clock, in ms. Only one driver at a time.
 inline void note_events_by(const double& clock, CudaDriver& driver) {
   static const double* of_events = nullptr;
   of_events = &clock;
@@ -104,7 +103,7 @@ inline void note_events_by(const double& clock, CudaDriver& driver) {
   };
 }
 
-/// The nearest bfloat16, ties to even, by arithmetic of its own: 8 significant bits.
+/// The nearest bfloat16, ties to even, by independent arithmetic: 8 significant bits.
 inline float rounded_to_bf16(float x) {
   if (x == 0 || !std::isfinite(x)) return x;
   const int exponent = std::max(std::ilogb(x), -126);
@@ -112,13 +111,13 @@ inline float rounded_to_bf16(float x) {
   return std::nearbyint(x / unit) * unit;  // ties to even; a power of two: both steps are exact
 }
 
-/// A tensor as the device has it.
+/// A tensor in the device's type.
 class Stored {
  public:
-  /// Not a number.
+  /// All elements start as NaN.
   Stored(ElementType type, std::int64_t count)
       : type_(type), bytes_(static_cast<std::size_t>(count * bytes_of(type)), 0xff) {}
-  /// Rounded to the type.
+  /// The values are rounded to the type.
   Stored(ElementType type, const Floats& values) : Stored(type, std::ssize(values)) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (type_ == ElementType::bf16) {
@@ -146,15 +145,15 @@ class Stored {
   }
   Values values() const { return to_values(floats()); }
   CUdeviceptr data() { return reinterpret_cast<CUdeviceptr>(bytes_.data()); }
-  friend bool operator==(const Stored&, const Stored&) = default;  ///< To the bit.
+  friend bool operator==(const Stored&, const Stored&) = default;  ///< Bit by bit.
 
  private:
   ElementType type_;
   std::vector<unsigned char> bytes_;
 };
 
-/// alpha A B + beta C of one product of the batch, from the definition; elements that are no part
-/// of C stay.
+/// Computes alpha A B + beta C of one product of the batch from the definition. Elements outside C
+/// stay.
 inline void multiply_plainly(const CudaGemm& p, const Floats& a, const Floats& b, Values& c) {
   const auto at = [](const CudaGemm::Operand& of, std::int64_t z, std::int64_t row,
                      std::int64_t column) {
@@ -173,7 +172,7 @@ inline void multiply_plainly(const CudaGemm& p, const Floats& a, const Floats& b
   }
 }
 
-/// Without operands.
+/// A product without operands.
 inline CudaGemm product_of(std::int64_t rows, std::int64_t columns, std::int64_t depth,
                            std::int64_t batch = 1) {
   CudaGemm made;
@@ -184,7 +183,7 @@ inline CudaGemm product_of(std::int64_t rows, std::int64_t columns, std::int64_t
   return made;
 }
 
-/// A product with operands of random numbers, and what it should make.
+/// A product with operands of random numbers, and its expected result.
 struct GemmCase {
   CudaGemm product;
   Stored a;
@@ -193,9 +192,9 @@ struct GemmCase {
   Values expected;
 };
 
-/// Operands turned or not (the bits of `turned`), with rows `apart` elements longer than they need
-/// to be and products as much further apart. Where beta is 0 and nothing is apart, C starts as not
-/// a number.
+/// Makes a product. The bits of `turned` say which operands are turned. Rows are `apart` elements
+/// longer than needed, and products are as much further apart. If beta and `apart` are 0, C starts
+/// as NaN.
 inline GemmCase gemm_case(ElementType type, CudaGemm p, int turned, std::int64_t apart) {
   p.a.turned = (turned & 1) != 0;
   p.b.turned = (turned & 2) != 0;

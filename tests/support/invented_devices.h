@@ -1,4 +1,4 @@
-// Devices for calibrations that compute nothing: their pace is set by a test.
+// Devices for calibrations that compute nothing. A test sets their pace.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -25,21 +25,21 @@
 
 namespace plumbline::test {
 
-/// What invented devices do; tests change it between walks.
+/// The behaviour of invented devices; tests change it between walks.
 struct Pace {
-  double now = 1;             ///< Of all layers.
-  double first_layer = 1;     ///< Besides.
-  double alone = 1;           ///< While not all of them work.
-  double one_in_flight = 1;   ///< With one micro-batch in flight.
+  double now = 1;             ///< Factor for all layers.
+  double first_layer = 1;     ///< Additional factor for the first layer.
+  double alone = 1;           ///< Factor while not all devices work.
+  double one_in_flight = 1;   ///< Factor with one micro-batch in flight.
   bool is_disturbed = false;  ///< Other work takes the devices away in every pass.
   int opened = 0;
   int measured_passes = 0;
-  StageLayers held;                               ///< By device, in the last walk.
-  std::map<std::string, std::string> provenance;  ///< Of the devices.
-  std::map<std::string, std::string> algorithms;  ///< That they were given last.
+  StageLayers held;                               ///< Layers by device, in the last walk.
+  std::map<std::string, std::string> provenance;  ///< The devices' provenance.
+  std::map<std::string, std::string> algorithms;  ///< The last algorithms that they were given.
 };
 
-/// Their layers.
+/// Timers that return the times of a pace.
 class InventedTimers : public StageTimers {
  public:
   InventedTimers(Pace& pace, const StageLayers& stages) : pace_(pace), stages_(stages) {
@@ -140,7 +140,7 @@ class InventedDevices : public CalibrationDevices {
   Pace& pace_;
 };
 
-/// Opens such devices of this pace, which outlives them.
+/// Opens devices of this pace, which outlives them.
 inline Recalibrations::Open invented_devices(Pace& pace) {
   return [&pace](const Network&,
                  const CalibrationOptions&) -> Result<std::unique_ptr<CalibrationDevices>> {
@@ -148,7 +148,7 @@ inline Recalibrations::Open invented_devices(Pace& pace) {
   };
 }
 
-/// A network of four layers, as a file has it.
+/// The file of a network with four layers.
 inline constexpr const char* kSmallNetwork =
     "version: 1\nkind: network\nname: small\ninput: {shape: [8]}\nlayers:\n"
     "  - {kind: linear, features: 8}\n  - {kind: linear, features: 8}\n"
@@ -160,7 +160,7 @@ inline Network small_network() {
   return *std::move(network);
 }
 
-/// A scenario that was calibrated at pace 1, with a plan that costs decide.
+/// A scenario that was calibrated at pace 1. The costs decide its plan.
 inline Scenario calibrated(const std::string& schedule, int batch = 4, int devices_of_all = 2,
                            int copies = 1) {
   const Network network = small_network();

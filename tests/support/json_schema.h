@@ -1,4 +1,4 @@
-// As much of JSON Schema (draft 7) as our schemas use: whether a document of YAML fits one.
+// Validation of YAML documents by JSON Schema (draft 7), for the keywords that our schemas use.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,7 +15,7 @@ namespace plumbline::test {
 
 using Json = nlohmann::ordered_json;
 
-/// The document as YAML's core schema reads it, every scalar as if it had no quotes.
+/// The document by YAML's core schema. Every scalar is read as if it had no quotes.
 inline Json to_json(const YamlNode& node) {
   switch (node.kind) {
     case YamlNode::Kind::null:
@@ -41,8 +41,7 @@ inline Json to_json(const YamlNode& node) {
   return node.text;
 }
 
-/// Validates against one schema. Knows the keywords that base/json_schema.cpp writes and no
-/// other.
+/// Validates against one schema. Supports only the keywords that base/json_schema.cpp writes.
 class SchemaValidator {
  public:
   explicit SchemaValidator(const std::string& schema) : root_(Json::parse(schema)) {}
@@ -114,7 +113,7 @@ class SchemaValidator {
     return true;
   }
 
-  /// The keywords of maps.
+  /// Checks the keywords of maps.
   bool members_obey(const Json& value, const Json& schema, const std::string& word,
                     const Json& rule) const {
     const auto has_all = [&](const Json& keys) {

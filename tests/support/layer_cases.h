@@ -1,4 +1,4 @@
-// Layers, numbers for them and what the reference makes of them, for the tests of kernels.
+// Layers, their input numbers and the reference's results, for the tests of kernels.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -85,11 +85,11 @@ inline NetworkLayer derived(const LayerSettings& settings, Extents input) {
   return *std::move(layer);
 }
 
-/// F, I and W.
+/// The results of F, I and W.
 struct ReferencePasses {
   ReferenceForward forward;
   ReferenceBackward backward;
-  std::vector<Values> gradients;  ///< All of them.
+  std::vector<Values> gradients;  ///< All gradients.
 };
 
 inline ReferencePasses run_reference(const NetworkLayer& layer, std::int64_t batch,

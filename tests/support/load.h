@@ -13,8 +13,8 @@
 
 namespace plumbline::test {
 
-/// Whether threads that would use all cores for 50 ms do not get them for a tenth of that: then
-/// times that are too long tell nothing.
+/// Whether threads that want all cores for 50 ms miss more than a tenth of that time. Then times
+/// that are too long prove nothing.
 inline bool has_other_work() {
   constexpr RealTime kTime = 50'000'000;
   std::atomic<RealTime> used{0};

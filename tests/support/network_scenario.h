@@ -15,7 +15,7 @@
 
 namespace plumbline::test {
 
-/// A scenario that runs a network; its times are invented, as nothing here depends on them.
+/// A scenario that runs a network. Its times are invented, as nothing here depends on them.
 inline Scenario network_scenario(const char* network_text, const std::string& rest) {
   const auto network =
       parse_network(std::make_shared<const Source>(Source{"n.network.yaml", network_text, ""}));
@@ -39,7 +39,7 @@ inline std::string on_devices(int count, const std::string& schedule,
   return "cluster: {devices: " + std::to_string(count) + "}\nschedule: {" + schedule + "}\n" + more;
 }
 
-/// Whose stages several devices hold: copies, replicas, all of the model, both directions.
+/// Plans in which several devices hold a stage: copies, replicas, the whole model, both directions.
 inline std::vector<std::string> plans_with_members() {
   return {on_devices(4, "name: 1f1b, micro_batches: 4, mini_batches: 2",
                      "plan: {stages: 2, data_parallel: 2}\n"),

@@ -1,4 +1,4 @@
-// Pipelines of every kind, drawn by a number.
+// Random pipelines of every kind, from a seed.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -9,7 +9,6 @@
 
 namespace plumbline::test {
 
-/// A text that reads as if it came from a file of this name.
 /// The rules that give each position a window.
 inline std::vector<ScheduleRule> window_rules() {
   std::vector<ScheduleRule> rules;
@@ -19,7 +18,7 @@ inline std::vector<ScheduleRule> window_rules() {
   return rules;
 }
 
-/// Those whose devices have chunks.
+/// The rules whose devices have chunks.
 inline std::vector<ScheduleRule> chunk_rules() {
   std::vector<ScheduleRule> rules;
   for (const ScheduleRule& rule : schedule_rules()) {

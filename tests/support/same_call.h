@@ -1,4 +1,4 @@
-// Whether a library's function, as we declare it, is that of its header.
+// Compares our declaration of a library's function with the library's header.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -7,8 +7,8 @@
 
 namespace plumbline::test {
 
-/// A function of the header and ours: the same but that handles are of their own kinds and
-/// enumerations are ints.
+/// Whether a function of the header and ours are the same, except that handles have their own types
+/// and enumerations are ints.
 template <class Ours, class Theirs>
 struct SameType : std::is_same<Ours, Theirs> {};
 template <class Ours, class Theirs>

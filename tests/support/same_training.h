@@ -1,4 +1,4 @@
-// Two trainings that are one, bit by bit.
+// Checks that two trainings are the same, bit by bit.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -17,8 +17,8 @@ inline bool bit_equal(const std::vector<float>& a, const std::vector<float>& b) 
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// Whatever is computed again, of a stage or layer by layer, `train(scenario)` makes the same
-/// parameters and losses.
+/// Checks that `train(scenario)` gives the same parameters and losses with any recompute, by stage
+/// or layer by layer.
 template <class Train>
 void check_recomputation(const char* network, int devices, const std::string& schedule,
                          const Train& train) {
@@ -35,7 +35,7 @@ void check_recomputation(const char* network, int devices, const std::string& sc
   }
 }
 
-/// Whatever buckets a backward is cut into, with one layer or several in each, the same.
+/// Checks the same for any buckets of a backward, with one layer or several in each.
 template <class Train>
 void check_buckets(const char* network, const Train& train) {
   const std::string copies = "plan: {stages: 2, data_parallel: 2}\n";

@@ -15,11 +15,11 @@
 
 namespace plumbline::test {
 
-/// A pipeline of one layer a stage on as many devices, and how it is run.
+/// A pipeline of one layer per stage on as many devices, and its schedule.
 struct TestStages {
   std::vector<Duration> forward;
   std::vector<Duration> backward;
-  Bytes output{};  ///< Of every layer.
+  Bytes output{};  ///< The output of every layer.
   Bytes activation{};
   Bytes parameters{};
   Duration update{};
@@ -27,7 +27,7 @@ struct TestStages {
   std::string schedule = "gpipe";
   std::vector<std::uint32_t> windows{};   ///< Empty = by the rule.
   std::vector<DeviceId> devices{};        ///< Empty = 0, 1, ...
-  std::vector<std::uint32_t> replicas{};  ///< Of each stage, on devices 0, 1, ...; empty = 1 each.
+  std::vector<std::uint32_t> replicas{};  ///< Per stage, on devices 0, 1, ...; empty = 1 each.
 };
 
 inline TestStages equal_stages(std::uint32_t stages, Duration forward, Duration backward) {

@@ -1,4 +1,4 @@
-// A scenario's text, planned, lowered and ready to be really run.
+// A scenario's text, planned, lowered and ready for a real run.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,13 +13,13 @@
 
 namespace plumbline::test {
 
-/// All that a run needs, in one place that does not move.
+/// All objects that a run needs, in one place that does not move.
 struct Subject {
   Scenario scenario;
   TrainingSetup setup;
   OpGraph graph;
 
-  /// `for_run` as resolve_setup takes it.
+  /// `for_run` as for resolve_setup.
   Subject(Result<Scenario> read, bool for_run) {
     REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
     scenario = *std::move(read);

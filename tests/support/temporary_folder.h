@@ -1,4 +1,4 @@
-// A folder of a test's own.
+// A temporary folder for one test.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace plumbline::test {
 
-/// A new folder, gone at the end with all that is in it. Tests run beside each other: a name of a
-/// file that two of them know is a race.
+/// A new folder, deleted at the end with all its files. Tests run at the same time: a file name
+/// that two of them share is a race.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -29,7 +29,7 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   std::string path() const { return root_.string(); }
-  /// Of what is or will be in it.
+  /// The path of an entry of the folder, which need not exist.
   std::string operator[](std::string_view name) const { return (root_ / name).string(); }
   /// Writes a file, with the folders above it, and returns its path.
   std::string file(std::string_view name, std::string_view text) const {

@@ -1,4 +1,4 @@
-// What tests of any room use: texts as files, times and bytes in messages, dice.
+// Helpers for all tests: texts as files, times and bytes in messages, dice.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -31,7 +31,7 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ULL + 1) {}
 
-  /// A number in [least, most].
+  /// A number in [min, max].
   std::int64_t roll(std::int64_t min, std::int64_t max) {
     state_ ^= state_ << 13U;
     state_ ^= state_ >> 7U;

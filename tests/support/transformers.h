@@ -1,4 +1,4 @@
-// Transformers small enough to be counted by hand, and their profiles.
+// Transformers that are small enough to count by hand, and their profiles.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -45,7 +45,7 @@ inline const std::string kQwenMoe =
         "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
         "mlp_only_layers": [1], "vocab_size": 50})";
 
-/// Latent attention whose queries are compressed, a dense block in front of two with experts.
+/// Latent attention with compressed queries, and a dense block in front of two with experts.
 inline const std::string kDeepSeek =
     R"({"model_type": "deepseek_v3", "hidden_size": 32, "intermediate_size": 96,
         "moe_intermediate_size": 24, "n_routed_experts": 8, "num_experts_per_tok": 2,

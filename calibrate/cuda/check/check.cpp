@@ -1,4 +1,4 @@
-// Kernels that say where and when they ran, and what follows from it.
+// Kernels that note where and when they ran, and the conclusions from it.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/check/check.h"
@@ -20,14 +20,14 @@
 namespace plumbline {
 namespace {
 
-/// Enough small blocks for every SM of any GPU, each of which stays long enough (0.1 ms) for the
-/// next to go elsewhere.
+/// Enough small blocks for every SM of any GPU. Each block runs long enough (0.1 ms) for the next
+/// one to go elsewhere.
 constexpr std::uint32_t kBlocks = 1024;
 constexpr std::uint32_t kThreads = 64;
 constexpr long long kCycles = 200'000;
 
-/// One device under proof: its context is current where its members are called. What it holds goes
-/// back at its end.
+/// One device under proof. Its context is current during calls of its members. The destructor frees
+/// its objects.
 class Subject {
  public:
   Subject(const CudaDriver& driver, CudaDevice& device) : driver_(driver), device_(device) {
@@ -53,11 +53,11 @@ class Subject {
     launch_where();
     return read_places();
   }
-  /// The same of a graph that is captured here.
+  /// The same for a graph that is captured here.
   std::set<std::uint32_t> seen_of_graph() {
     enter();
     forget();
-    // With the other kinds of nodes that passes have.
+    // The graph has the other kinds of nodes of passes, too.
     const CudaRecording graph(driver_, device_.compute, [&] {
       launch_where();
       PLUMBLINE_CUDA(driver_, cuMemsetD8Async, times_, 0, sizeof(std::uint64_t), device_.compute);
@@ -92,7 +92,8 @@ class Subject {
     void* arguments[] = {&places_, &cycles};
     launch("plumbline_where", kBlocks, arguments);
   }
-  /// What an earlier kernel wrote must not pass for what the next one writes.
+  /// Clears the results of the earlier kernel, so that they are not taken for those of the next
+  /// one.
   void forget() {
     PLUMBLINE_CUDA(driver_, cuMemsetD32Async, places_, std::numeric_limits<std::uint32_t>::max(),
                    kBlocks, device_.compute);
@@ -130,7 +131,7 @@ std::string counted_sms(std::size_t count) {
   return fmt::format("{} SM{}", count, count == 1 ? "" : "s");
 }
 
-/// Of those that ran in a graph, the SMs that no kernel launched by itself ran on.
+/// The SMs that ran in a graph but never ran a kernel launched by itself.
 std::vector<std::uint32_t> strange_to(const Sms& seen, const Sms& graph) {
   std::vector<std::uint32_t> strange;
   std::set_difference(graph.begin(), graph.end(), seen.begin(), seen.end(),
@@ -235,13 +236,13 @@ CudaProof prove_cuda_devices(CudaDevices& devices) {
   subjects.reserve(all.size());
   for (CudaDevice& device : all)
     subjects.push_back(std::make_unique<Subject>(devices.driver(), device));
-  // One after the other: where each runs. What is loaded at a first launch is loaded here.
+  // Devices one after the other: where each runs. This also does the loading of first launches.
   for (std::size_t i = 0; i < all.size(); ++i) {
     proof.devices[i].seen = subjects[i]->seen();
     proof.devices[i].graph = subjects[i]->seen_of_graph();
   }
   judge_places(devices, all, proof);
-  // All together: twice, the first to load the kernel.
+  // All devices together, twice; the first time loads the kernel.
   for (int round = 0; round < 2; ++round) {
     for (const auto& subject : subjects) subject->begin_spin();
     for (std::size_t i = 0; i < all.size(); ++i) subjects[i]->end_spin(proof.devices[i]);

@@ -1,4 +1,4 @@
-// Random tensors, three passes, and what differs.
+// Random tensors, three passes, and their differences.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/check/layer_check.h"
@@ -54,7 +54,7 @@ class Tensor {
       : queue_(&queue), type_(type), bytes_(as_elements(type, values.data(), values.size())) {
     upload(bytes_.data());
   }
-  /// Not a number: all of it is to be written.
+  /// NaN, as the passes must write all of it.
   Tensor(const CudaQueue& queue, ElementType type, std::int64_t count)
       : Tensor(queue, type,
                std::vector<float>(static_cast<std::size_t>(count),
@@ -68,9 +68,9 @@ class Tensor {
 
   CUdeviceptr data() const { return memory_.data(); }
   bool empty() const { return bytes_.empty(); }
-  /// As they were given, rounded to the type.
+  /// The given values, rounded to the type.
   Values given() const { return values_.empty() ? values_of(bytes_) : values_; }
-  /// As they are now.
+  /// The present values.
   Values now() const {
     std::vector<std::byte> bytes(bytes_.size());
     if (bytes.empty()) return {};
@@ -95,11 +95,11 @@ class Tensor {
   const CudaQueue* queue_;
   ElementType type_ = ElementType::fp32;
   std::vector<std::byte> bytes_;
-  Values values_;  ///< Of whole numbers.
+  Values values_;  ///< For whole numbers.
   CudaScratch memory_;
 };
 
-/// Those of one micro-batch.
+/// The tensors of one micro-batch.
 struct Tensors {
   std::vector<Tensor> parameters{};
   std::vector<Tensor> gradients{};
@@ -201,8 +201,8 @@ struct Small {
   std::int64_t batch = 1;
 };
 
-/// Of every kind, none of a size that fits tiles; attention in the three widths in which it is
-/// fused.
+/// Layers of every kind, none of a size that fits tiles. Attention has the three widths in which it
+/// is fused.
 std::vector<Small> small_layers() {
   return {{Linear{72, true}, {48}, 33},
           {Linear{30, false}, {5, 17}, 3},
@@ -226,8 +226,8 @@ std::vector<Small> small_layers() {
           {Lstm{20, true}, {5, 20}, 3}};
 }
 
-/// Of the largest element: what rounding every step makes of it, and room. Wrong code is off by its
-/// whole size.
+/// The allowed error as a share of the largest element: the rounding of every step, with a margin.
+/// Wrong code is off by the element's whole size.
 double allowed(ElementType type) {
   if (type == ElementType::bf16) return 0.06;
   return type == ElementType::tf32 ? 0.02 : 1e-4;
@@ -247,7 +247,7 @@ std::vector<TensorDifference> differences_from_reference(const CudaQueue& queue,
   };
   const Tensors t = tensors_of(queue, layer, type, batch);
   const CudaCall call = call_with(layer, t);
-  CudaRecording graph;  // lives until all has been compared
+  CudaRecording graph;  // lives until the comparison is done
   if (as == CheckedAs::graph) {
     graph = CudaRecording(*queue.driver, queue.stream, [&] { enqueue_passes(call); });
     graph.replay(queue.stream);
@@ -290,7 +290,7 @@ std::vector<TensorDifference> differences_from_reference(const CudaQueue& queue,
 
 namespace {
 
-/// All that is to be checked, as one network: it says which libraries are needed.
+/// All checked layers as one network, which says which libraries are needed.
 Network small_network(const std::vector<Small>& all) {
   Network network;
   for (const Small& small : all) {
@@ -309,14 +309,14 @@ std::string layer_text(const NetworkLayer& layer, ElementType type) {
   return fmt::format("{} on {}, {}", kind_name(layer.settings), to_text(layer.input), name(type));
 }
 
-/// Compares layer by layer, and remembers the one that is furthest off.
+/// Compares layer by layer, and keeps the one with the largest error.
 class LayerCheck {
  public:
   LayerCheck(const CudaQueue& queue, CudaCheck& check) : queue_(queue), check_(check) {
-    queue_.choices = nullptr;  // not what is fastest, but what there is
+    queue_.choices = nullptr;  // any algorithm, not the fastest
   }
 
-  /// Errors: CudaError where nothing runs any more.
+  /// Checks one layer. Errors: CudaError if nothing runs any more.
   void look_at(const std::string& what, const NetworkLayer& layer, ElementType type,
                std::int64_t batch) {
     std::vector<TensorDifference> found;
@@ -369,9 +369,9 @@ class LayerCheck {
 
   CudaQueue queue_;
   CudaCheck& check_;
-  double worst_ = 0;  ///< As a share of what is allowed.
+  double worst_ = 0;  ///< As a share of the allowed error.
   std::string furthest_;
-  int unrecorded_ = 0;  ///< Layers, each type for itself.
+  int unrecorded_ = 0;  ///< Layers, counted once per type.
   std::string why_unrecorded_;
 };
 
@@ -383,7 +383,7 @@ std::optional<Diagnostic> check_cuda_layers(const CudaDriver& driver, std::uint3
   if (!opened) return opened.problems().front();
   const std::vector<Small> all = small_layers();
   const Network network = small_network(all);
-  std::string at;  // the layer that is looked at
+  std::string at;  // the layer under check
   try {
     DeviceLibraries libraries(**opened, network, own, std::nullopt);
     const CudaDevice& device = (*opened)->all().front();
@@ -400,12 +400,12 @@ std::optional<Diagnostic> check_cuda_layers(const CudaDriver& driver, std::uint3
                     all.size(), libraries.name(), layers.text());
     for (const std::string& missing : libraries.missing())
       check.text += fmt::format("            {}\n", missing);
-    // What libraries bring may change where kernels run: once more, with all of it there.
+    // Loaded libraries may change where kernels run: so prove again, with all of them loaded.
     if ((*opened)->split()) {
       for (const std::string& failure : prove_cuda_devices(**opened).failures)
         check.failures.push_back("with the libraries in use, " + failure);
     }
-  } catch (const std::runtime_error& error) {  // of the driver, of a library
+  } catch (const std::runtime_error& error) {  // from the driver or a library
     const std::string since = at.empty() ? "" : fmt::format(" from {} on", at);
     check.failures.push_back(fmt::format("layers do not run{}: {}", since, error.what()));
   }

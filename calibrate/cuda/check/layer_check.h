@@ -1,4 +1,4 @@
-// The layers of the cuda backend held against the reference, on the device that runs them.
+// Compares the layers of the cuda backend with the reference, on the device that runs them.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -14,31 +14,32 @@
 
 namespace plumbline {
 
-/// What a pass made of one tensor: the largest difference from what the reference makes, as a share
-/// of the largest element there; infinite where something is not a number.
+/// The error of one tensor after a pass: the largest difference from the reference, as a share of
+/// the reference's largest element. Infinite where an element is not a number.
 struct TensorDifference {
   std::string tensor;  ///< "output", "weight gradient".
   double share = 0;
 };
 
-/// How a check hands its passes to the device: as they are enqueued, or recorded and replayed as
-/// one graph.
+/// The way in which a check launches its passes: kernel by kernel, or recorded and replayed as one
+/// graph.
 enum class CheckedAs { enqueued, graph };
 
-/// Runs F, I and W of a layer for one micro-batch of random numbers, gradients being added to what
-/// is there, and compares all that they write with reference.h. A graph is recorded where the same
-/// passes have run before. Waits for the queue. Requires: its context current. Errors: CudaError.
+/// Runs F, I and W of a layer for one micro-batch of random numbers and compares all their outputs
+/// with reference.h. Gradients are added to the values that are there. A graph is recorded after
+/// the same passes have run once. Waits for the queue. Requires: the queue's context is current.
+/// Errors: CudaError.
 std::vector<TensorDifference> differences_from_reference(const CudaQueue& queue,
                                                          const NetworkLayer& layer,
                                                          ElementType type, std::int64_t batch,
                                                          CheckedAs as = CheckedAs::enqueued);
 
-/// The same for small layers of every kind in every element type, on device 0, both ways: adds
-/// lines to the check's text and what is wrong to its failures. So much is allowed that only what
-/// is computed otherwise is wrong, not what is rounded otherwise; a layer that does not run is a
-/// failure, too, and the others are still looked at. One that cannot be recorded is none: its
-/// passes are launched kernel by kernel, which the text tells. Attention is fused where it can be.
-/// `own` as for DeviceLibraries. Errors: those of open_cuda_devices.
+/// Checks small layers of every kind in every element type, on device 0, in both ways. Adds lines
+/// to the check's text, and faults to its failures. The tolerance allows other rounding, but no
+/// other computation. A layer that does not run is a failure, too; the other layers are still
+/// checked. A layer that cannot be recorded is no failure: its passes are launched kernel by
+/// kernel, and the text says so. Attention is fused where possible. `own` as for DeviceLibraries.
+/// Errors: the errors of open_cuda_devices.
 std::optional<Diagnostic> check_cuda_layers(const CudaDriver& driver, std::uint32_t devices,
                                             bool own, CudaCheck& check);
 

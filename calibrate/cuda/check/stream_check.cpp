@@ -20,7 +20,7 @@
 namespace plumbline {
 namespace {
 
-/// As many streams on each device as a pipeline has there, a small kernel spinning on each.
+/// The streams of a pipeline on each device, each with a small kernel that spins.
 class SpinningStreams {
  public:
   explicit SpinningStreams(CudaDevices& devices) : devices_(devices) {
@@ -44,13 +44,13 @@ class SpinningStreams {
 
   std::size_t size() const { return streams_.size(); }
 
-  /// How many of them spin at the same time, at most. Errors: CudaError.
+  /// The most streams that spin at the same time. Errors: CudaError.
   std::size_t together() {
     for (const Stream& one : streams_) spin(one, 0);  // to load it in all contexts, which waits
     for (const Stream& one : streams_)
       PLUMBLINE_CUDA(devices_.driver(), cuStreamSynchronize, queue_of(one).stream);
     for (const Stream& one : streams_) spin(one, kSpinNanoseconds);
-    std::vector<std::pair<std::uint64_t, int>> changes;  // of how many spin
+    std::vector<std::pair<std::uint64_t, int>> changes;  // changes of the number that spin
     for (const Stream& one : streams_) {
       std::uint64_t times[2] = {};
       const CudaQueue queue = queue_of(one);
@@ -71,7 +71,7 @@ class SpinningStreams {
   struct Stream {
     const CudaDevice* on = nullptr;
     CUstream stream = nullptr;
-    CudaUrgentStream own;  ///< Where it is not the compute stream.
+    CudaUrgentStream own;  ///< Set unless it is the compute stream.
     CudaScratch times;
   };
 
@@ -84,7 +84,7 @@ class SpinningStreams {
     cuda::launch(queue_of(one), "plumbline_spin", {}, 1, 0,
                  static_cast<unsigned long long>(nanoseconds), one.times.data());
   }
-  /// Makes its context current.
+  /// The stream's queue. Makes its context current.
   CudaQueue queue_of(const Stream& one) const {
     PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, one.on->context);
     return bare_queue(devices_.driver(), *one.on, one.stream);
@@ -101,7 +101,7 @@ class SpinningStreams {
   std::vector<Stream> streams_;
 };
 
-/// A copy on a stream of its own, beside a kernel that fills the SMs of a device.
+/// A copy on its own stream, beside a kernel that fills the SMs of a device.
 class CopyBesideKernel {
  public:
   CopyBesideKernel(CudaDevices& devices, std::size_t device)
@@ -126,15 +126,16 @@ class CopyBesideKernel {
   CopyBesideKernel(const CopyBesideKernel&) = delete;
   CopyBesideKernel& operator=(const CopyBesideKernel&) = delete;
 
-  /// How long before the kernel the copy has ended, in ms; below 0, behind it. Errors: CudaError.
+  /// The time from the end of the copy to the end of the kernel, in ms; below 0 if the copy ended
+  /// later. Errors: CudaError.
   double ahead() {
-    int max = 0;  // threads on an SM; two blocks of half as many leave no room
+    int max = 0;  // threads on an SM; two blocks of half as many fill it
     CUdevice gpu = 0;
     PLUMBLINE_CUDA(driver_, cuDeviceGet, &gpu, device_.ordinal);
     PLUMBLINE_CUDA(driver_, cuDeviceGetAttribute, &max,
                    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, gpu);
     float milliseconds = 0;
-    for (int round = 0; round < 2; ++round) {  // the first loads what there is to load
+    for (int round = 0; round < 2; ++round) {  // the first one does the loading
       PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device_.context);
       cuda::launch(bare_queue(driver_, device_, device_.compute), "plumbline_spin",
                    {2 * std::int64_t{device_.sms}}, max / 2, 0,

@@ -1,4 +1,4 @@
-// Whether what moves between parts of a GPU goes on beside their kernels.
+// Checks whether transfers between parts of a GPU go on beside their kernels.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,12 +9,13 @@
 
 namespace plumbline {
 
-/// How many streams work at the same time, of as many as a pipeline has on each device: where they
-/// share connections or SMs, some wait for others. A line; "" unless the devices are parts of a
-/// GPU. Errors: CudaError.
+/// The number of streams that work at the same time, of the number that a pipeline has on each
+/// device. Streams that share connections or SMs wait for each other. One line; "" unless the
+/// devices are parts of a GPU. Errors: CudaError.
 std::string streams_text(CudaDevices& devices);
 
-/// Whether a copy, made as runs make it, waits for a kernel that fills its device; as above.
+/// Whether a copy, made as in a run, waits for a kernel that fills its device. One line or "", as
+/// above.
 std::string copies_text(CudaDevices& devices);
 
 }  // namespace plumbline

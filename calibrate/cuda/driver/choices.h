@@ -1,4 +1,4 @@
-// The algorithms that libraries were found to be fastest with.
+// The fastest algorithms of the libraries, as they were found.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,12 +9,12 @@
 
 namespace plumbline {
 
-/// By what is computed, both as the library's wrapper writes them. An algorithm that is there is
-/// taken instead of timing those that could be; what is chosen is added.
+/// Maps a computation to its algorithm, both as the library's wrapper writes them. An algorithm in
+/// the map is used without timing. A newly chosen algorithm is added.
 using CudaChoices = std::map<std::string, std::string>;
 
-/// What the name of a library's products or convolutions ends in where one of them has come to a
-/// kernel of our own.
+/// The end of a library's name where a kernel of our own computes some of its products or
+/// convolutions.
 inline constexpr std::string_view kAndPlainKernels = " and plain kernels";
 
 }  // namespace plumbline

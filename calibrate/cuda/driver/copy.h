@@ -11,13 +11,13 @@
 
 namespace plumbline {
 
-/// Memory of a device.
+/// An address in the memory of a device.
 struct CudaPlace {
   const CudaDevice& device;
   CUdeviceptr address;
 };
 
-/// On a stream of the current context, no stream that is captured. Errors: CudaError.
+/// Copies on a stream of the current context. The stream is not being captured. Errors: CudaError.
 inline void copy_between(const CudaDriver& driver, const CudaPlace& from, const CudaPlace& to,
                          std::size_t bytes, CUstream stream) {
   if (from.device.ordinal == to.device.ordinal) {

@@ -1,4 +1,4 @@
-// Opening devices, or not opening them again.
+// Opening devices, or reusing open ones.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/device_pool.h"

@@ -1,4 +1,4 @@
-// Devices that stay open from run to run: what libraries load for a context they load once.
+// Devices that stay open from run to run, so that libraries load their parts for a context once.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -18,15 +18,15 @@ struct OpenedCuda {
   std::unique_ptr<CudaDevices> devices;
 };
 
-/// Errors: those of open_cuda_devices.
+/// Opens devices. Errors: the errors of open_cuda_devices.
 Result<std::shared_ptr<OpenedCuda>> open_cuda(const CudaDriver& driver, std::uint32_t count,
                                               bool one_gpu);
 
 /// The devices that were opened last. One run at a time uses them.
 class CudaDevicePool {
  public:
-  /// Those that are open, where they are as many and of the same kind; else they are closed, unless
-  /// somebody still has them, and others are opened. Errors: those of open_cuda_devices.
+  /// Returns the open devices if their number and kind match. Otherwise closes them, unless
+  /// somebody still has them, and opens others. Errors: the errors of open_cuda_devices.
   Result<std::shared_ptr<OpenedCuda>> open(const CudaDriver& driver, std::uint32_t count,
                                            bool one_gpu);
 

@@ -23,10 +23,10 @@ Diagnostic no_device(std::string message, std::string help = "") {
   return diagnostic;
 }
 
-/// Of a stream; the driver takes the nearest that there is.
+/// The priority of an urgent stream; the driver takes the nearest one that exists.
 constexpr int kMaxUrgent = -1000;
 
-/// A context is current while this lives; then the one before is again.
+/// Makes a context current while this lives. Then the previous one is current again.
 class ContextScope {
  public:
   ContextScope(const CudaDriver& driver, CUcontext context) : driver_(driver) {
@@ -43,7 +43,7 @@ class ContextScope {
   const CudaDriver& driver_;
 };
 
-/// Opens step by step and closes in the opposite order, from whatever step it has come to.
+/// Opens devices step by step. Closes in the opposite order, from the last step that was done.
 class OpenDevices final : public CudaDevices {
  public:
   explicit OpenDevices(const CudaDriver& driver) : driver_(driver) {}
@@ -55,7 +55,7 @@ class OpenDevices final : public CudaDevices {
   bool split() const override { return !greens_.empty(); }
   CUstream take_urgent_stream(std::size_t device) override {
     urgent_.resize(devices_.size());
-    for (Urgent& one : urgent_[device]) {  // the first ones share no queue
+    for (Urgent& one : urgent_[device]) {  // the first streams share no queue
       if (!one.is_taken) {
         one.is_taken = true;
         return one.stream;
@@ -75,9 +75,9 @@ class OpenDevices final : public CudaDevices {
       if (one.stream == stream) one.is_taken = false;
   }
 
-  /// GPUs 0 to count - 1. Errors: CudaError.
+  /// Opens GPUs 0 to count - 1. Errors: CudaError.
   void open_whole(std::uint32_t count);
-  /// GPU 0 in `count` groups. Errors: no device; CudaError.
+  /// Splits GPU 0 into `count` groups. Errors: no device; CudaError.
   Result<SmSplit> open_split(std::uint32_t count);
 
  private:
@@ -87,16 +87,16 @@ class OpenDevices final : public CudaDevices {
   };
 
   CUdevice gpu(int ordinal) const;
-  /// Its primary context, which close() releases.
+  /// The GPU's primary context, which close() releases.
   CUcontext retain(CUdevice gpu);
-  /// Of the current context, or of the green one.
+  /// A stream of the current context, or of the green one.
   CUstream new_stream(CUgreenCtx green, int priority) const;
-  /// Requires: the device stands in devices_ with its context.
+  /// Requires: the device is in devices_ with its context.
   void open_work(CudaDevice& device, CUgreenCtx green) const;
-  /// A green context of these SMs; `device` gets its own one. Errors: CudaError, as the next.
+  /// Opens a green context of these SMs for `device`. Errors: CudaError, as the next.
   CUgreenCtx open_green(CUdevResource& sms, CUdevice gpu, CudaDevice& device) const;
-  /// What the split leaves over moves tensors, where the driver makes contexts of it: one for each
-  /// device, as the streams of one would wait for each other.
+  /// Opens contexts on the SMs that the split leaves over, to move tensors, if the driver allows
+  /// it. Each device gets its own, as streams of one context would wait for each other.
   void open_movers(CUdevResource& sms, CUdevice gpu, CUcontext primary);
   void reach_each_other() const;
   void close_movers() noexcept;
@@ -105,7 +105,7 @@ class OpenDevices final : public CudaDevices {
   const CudaDriver& driver_;
   std::vector<CUdevice> retained_;
   std::vector<CUgreenCtx> greens_;         ///< Parallel to devices_, or empty.
-  std::vector<CUgreenCtx> moving_greens_;  ///< Likewise; all of the same SMs.
+  std::vector<CUgreenCtx> moving_greens_;  ///< Likewise; all on the same SMs.
   std::vector<CudaDevice> movers_;         ///< Likewise.
   std::vector<CudaDevice> devices_;
   std::vector<std::vector<Urgent>> urgent_;  ///< By device, as they were opened.
@@ -178,7 +178,7 @@ void OpenDevices::open_movers(CUdevResource& sms, CUdevice gpu, CUcontext primar
       const ContextScope scope(driver_, movers_.back().context);
       movers_.back().kernels = std::make_unique<CudaKernels>(driver_, cuda_kernel_image());
     }
-  } catch (const CudaError& error) {  // too few for this driver: each device copies by itself
+  } catch (const CudaError& error) {  // too few SMs for this driver: each device copies by itself
     if (error.result() != CUDA_ERROR_INVALID_RESOURCE_TYPE &&
         error.result() != CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION &&
         error.result() != CUDA_ERROR_INVALID_VALUE && error.result() != CUDA_ERROR_NOT_SUPPORTED)
@@ -210,7 +210,7 @@ void OpenDevices::reach_each_other() const {
       int can = 0;
       if (from.ordinal == to.ordinal) continue;
       PLUMBLINE_CUDA(driver_, cuDeviceCanAccessPeer, &can, gpu(from.ordinal), gpu(to.ordinal));
-      if (can == 0) continue;  // the driver then copies by way of the host
+      if (can == 0) continue;  // the driver then copies through the host
       const CUresult result = driver_.cuCtxEnablePeerAccess(to.context, 0);
       if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
         check_cuda(driver_, "cuCtxEnablePeerAccess", result);
@@ -284,7 +284,7 @@ Result<SmSplit> OpenDevices::open_split(std::uint32_t count) {
 }
 
 void OpenDevices::close() noexcept {
-  // A context that is about to go must not stay current.
+  // A context that is about to be destroyed must not stay current.
   CUcontext current = nullptr;
   driver_.cuCtxGetCurrent(&current);
   const auto is_current = [&](const CudaDevice& device) {

@@ -15,17 +15,17 @@
 
 namespace plumbline {
 
-/// One device of a pipeline. All that it enqueues runs on its SMs only, but for what it sends.
+/// One device of a pipeline. All its work runs on its own SMs only, except its transfers.
 struct CudaDevice {
-  int ordinal = 0;  ///< Of the GPU.
+  int ordinal = 0;  ///< The GPU's number.
   std::uint32_t sms = 0;
-  CUcontext context = nullptr;  ///< Of its green context, or the GPU's primary one.
-  CUcontext primary = nullptr;  ///< The GPU's.
+  CUcontext context = nullptr;  ///< Its green context, or the GPU's primary one.
+  CUcontext primary = nullptr;  ///< The GPU's primary context.
   CUstream compute = nullptr;   ///< Null where only tensors are moved.
   std::unique_ptr<CudaKernels> kernels;
 };
 
-/// For own kernels on one of the device's streams; without libraries.
+/// A queue for our own kernels on one of the device's streams, without libraries.
 inline CudaQueue bare_queue(const CudaDriver& driver, const CudaDevice& device, CUstream stream) {
   CudaQueue queue;
   queue.driver = &driver;
@@ -36,8 +36,8 @@ inline CudaQueue bare_queue(const CudaDriver& driver, const CudaDevice& device, 
   return queue;
 }
 
-/// Opened devices; closes them at the end, when no thread has one of their contexts current but the
-/// one that closes them. The driver outlives them.
+/// Opened devices, closed by the destructor. At that time no other thread has one of their contexts
+/// current. The driver outlives them.
 class CudaDevices {
  public:
   virtual ~CudaDevices() = default;
@@ -48,20 +48,20 @@ class CudaDevices {
   virtual std::string name() const = 0;
   /// Whether they are parts of one GPU.
   virtual bool split() const = 0;
-  /// Where a device moves tensors from while its kernels run. Within a GPU a driver copies by
-  /// kernels, which wait for room on the SMs that they run on: so copies of a split GPU have the
-  /// SMs to themselves that the split leaves over. The device itself where there are none.
+  /// The device whose SMs move tensors while this device's kernels run. Within a GPU a driver
+  /// copies by kernels, which wait for room on their SMs. So on a split GPU copies run on the SMs
+  /// that the split leaves over. The device itself where no SMs are left.
   virtual const CudaDevice& mover(std::size_t device) const = 0;
-  /// A stream of the device's mover, whose kernels go before those that wait on a compute stream;
-  /// one that was given back, where there is one. One thread at a time. Errors: CudaError.
+  /// A stream of the device's mover. Its kernels go before kernels that wait on a compute stream.
+  /// Takes a stream that was given back, if there is one. One thread at a time. Errors: CudaError.
   virtual CUstream take_urgent_stream(std::size_t device) = 0;
   /// Requires: nothing is enqueued on it.
   virtual void give_back(std::size_t device, CUstream stream) noexcept = 0;
 };
 
-/// An urgent stream while this lives. A GPU has few queues for streams, and one that was opened
-/// anew may get that of another which is in use: they would wait for each other. So streams stay
-/// with their devices. Requires: nothing is enqueued on it in the end.
+/// An urgent stream for the life of this object. A GPU has few queues for streams. A newly opened
+/// stream may share the queue of a stream in use, and the two would wait for each other. So streams
+/// stay with their devices. Requires: nothing is enqueued on the stream at destruction.
 class CudaUrgentStream {
  public:
   CudaUrgentStream() = default;
@@ -89,10 +89,11 @@ class CudaUrgentStream {
   CUstream stream_ = nullptr;
 };
 
-/// `count` devices: as many GPUs where there are so many (and `one_gpu` is not asked for), else GPU
-/// 0 split into `count` groups of SMs by green contexts. One device is the whole GPU 0. The calling
-/// thread's context stays what it is. Requires: count > 0. Errors (no device): a GPU too small for
-/// the split, or a driver that splits it otherwise, with the numbers; a driver call that fails.
+/// Opens `count` devices. These are whole GPUs where there are enough and `one_gpu` is not asked
+/// for. Otherwise GPU 0 is split into `count` groups of SMs by green contexts. One device is the
+/// whole GPU 0. The calling thread's current context does not change. Requires: count > 0. Errors
+/// (no device): a GPU too small for the split, or a driver that splits it otherwise, with the
+/// numbers; a driver call that fails.
 Result<std::unique_ptr<CudaDevices>> open_cuda_devices(const CudaDriver& driver,
                                                        std::uint32_t count, bool one_gpu);
 

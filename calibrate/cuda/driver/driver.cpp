@@ -1,4 +1,4 @@
-// The driver's library, its functions, and what it says when something fails.
+// The driver's library, its functions, and its messages for failures.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/driver.h"
@@ -68,8 +68,9 @@ Result<CudaDriver> load_cuda_driver() {
         fmt::format("this build needs a driver for CUDA {}.{}", CUDA_VERSION / 1000,
                     CUDA_VERSION % 1000 / 10));
   }
-  // Each stream needs a connection of its own: kernels on a shared one wait for each other,
-  // whatever SMs they run on. The driver reads this once, here. Training frameworks set it to 1.
+  // Each stream needs its own connection: kernels on a shared connection wait for each other,
+  // whatever SMs they run on. The driver reads this variable once, here. Training frameworks set it
+  // to 1.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
   if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) {
     return no_driver(cuda_failure(driver, "cuInit", result),

@@ -1,5 +1,5 @@
-// The CUDA driver as a table of its functions, found at run time: the same binary starts where
-// there is none, and tests put their own functions in.
+// The CUDA driver as a table of functions, found at run time. The same binary starts without a
+// driver, and tests put their own functions in.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,8 +12,8 @@
 
 #include "base/diagnostic.h"
 
-/// Every driver function that is called. The names are those of cuda.h, whose macros say which
-/// version of a function that is, here and where it is called.
+/// Every driver function that is called, by its name in cuda.h. The macros of cuda.h choose the
+/// version of a function, both here and at the call.
 #define PLUMBLINE_CUDA_CALLS(CALL)  \
   CALL(cuInit)                      \
   CALL(cuDriverGetVersion)          \
@@ -86,14 +86,15 @@
 
 namespace plumbline {
 
-/// The driver's functions; a null one is not there.
+/// The driver's functions; null = the driver lacks it.
 struct CudaDriver {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration has none
 #define PLUMBLINE_CUDA_MEMBER(call) decltype(&::call) call = nullptr;
   PLUMBLINE_CUDA_CALLS(PLUMBLINE_CUDA_MEMBER)
 #undef PLUMBLINE_CUDA_MEMBER
-  /// A GPU's primary context stays until the process ends, once it was made: libraries that stay
-  /// loaded keep things in it. So it is on a machine; tests see everything given back.
+  /// A GPU's primary context, once made, stays until the process ends, as libraries that stay
+  /// loaded keep objects in it. True on a real machine; false in tests, which check that everything
+  /// is given back.
   bool keeps_contexts = false;
 };
 
@@ -119,7 +120,7 @@ class CudaError : public std::runtime_error {
 /// Throws CudaError unless the call went well.
 void check_cuda(const CudaDriver& driver, std::string_view call, CUresult result);
 
-/// Device memory as libraries take it.
+/// Device memory as the pointer type that libraries take.
 inline void* memory_at(CUdeviceptr data) {
   return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): as CUDA has it
 }

@@ -1,4 +1,4 @@
-// Events of one device that their holder destroys.
+// Events of one device, destroyed by their holder.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace plumbline {
 
-/// They belong to the context that is current when they are made. Moved, not copied.
+/// Events of the context that is current when they are made. Moved, not copied.
 class CudaEvents {
  public:
   CudaEvents() = default;

@@ -14,19 +14,19 @@
 
 namespace plumbline {
 
-/// A kernel that spins on one stream, and an event behind it that others wait for. It opens by
-/// itself, so that a host that is held up by full queues goes on.
+/// A kernel that spins on one stream, and an event behind it for other streams to wait for. The
+/// gate opens by itself, so a host that is blocked by full queues goes on.
 class CudaGate {
  public:
-  /// How long it is to be closed where enqueuing takes so long, in nanoseconds of the host: some
-  /// more, but no longer than a host may run ahead of devices.
+  /// The time to keep the gate closed, for enqueuing that takes `enqueuing` nanoseconds of the
+  /// host. It is a little longer, but at most the time that a host may run ahead of devices.
   static std::int64_t time_for(std::int64_t enqueuing) {
     constexpr std::int64_t longest = 500'000'000;
     return std::min(enqueuing * 5 / 4 + 50'000, longest);
   }
 
-  /// Whatever is enqueued on the queue from now on begins in so many nanoseconds; 0 = at once.
-  /// Requires: always the same device, its context current. Errors: CudaError.
+  /// Work that is enqueued on the queue after this begins in so many nanoseconds; 0 = at once.
+  /// Requires: always the same device, with its context current. Errors: CudaError.
   void close(const CudaQueue& queue, std::int64_t nanoseconds) {
     const CudaDriver& driver = *queue.driver;
     if (opens_.all().empty()) {
@@ -39,12 +39,12 @@ class CudaGate {
     }
     PLUMBLINE_CUDA(driver, cuEventRecord, opens_[0], queue.stream);
   }
-  /// For streams that are to begin together with that one.
+  /// The event for other streams that are to begin together with that queue.
   CUevent opens() const { return opens_[0]; }
 
  private:
   CudaEvents opens_;
-  CudaScratch times_;  ///< Where the kernel notes when it ran.
+  CudaScratch times_;  ///< The kernel's notes of when it ran.
 };
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Launching the own kernels: grids, blocks, names for each type.
+// Launching our own kernels: grids, blocks, names for each type.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -17,7 +17,7 @@
 namespace plumbline::cuda {
 
 inline constexpr std::int64_t kThreads = 256;
-/// Blocks along the second and third extent of a grid.
+/// The most blocks along the second and third extent of a grid.
 inline constexpr std::int64_t kMaxBlocks = 65535;
 
 struct Blocks {
@@ -26,7 +26,7 @@ struct Blocks {
   std::int64_t z = 1;
 };
 
-/// As kernels count.
+/// The type that kernels count with.
 using Count = long long;
 
 inline std::string named(std::string_view kernel, ElementType type) {
@@ -37,7 +37,7 @@ inline std::int64_t divided_up(std::int64_t count, std::int64_t parts) {
   return (count + parts - 1) / parts;
 }
 
-/// The arguments have the kernel's very types; `Count` where it counts.
+/// Requires: the arguments have exactly the kernel's types, `Count` for counts.
 template <class... Arguments>
 void launch(const CudaQueue& queue, std::string_view kernel, const Blocks& blocks,
             std::int64_t threads, std::int64_t shared_floats, Arguments... arguments) {
@@ -48,7 +48,7 @@ void launch(const CudaQueue& queue, std::string_view kernel, const Blocks& block
                  static_cast<unsigned>(shared_floats * 4), queue.stream, pointers, nullptr);
 }
 
-/// For a loop over the grid: a few blocks for each SM take turns with all elements.
+/// Launches a loop over the grid: a few blocks per SM take turns with all elements.
 template <class... Arguments>
 void launch_over(const CudaQueue& queue, std::string_view kernel, std::int64_t count,
                  Arguments... arguments) {
@@ -58,7 +58,8 @@ void launch_over(const CudaQueue& queue, std::string_view kernel, std::int64_t c
          0, arguments...);
 }
 
-/// A block for each row, whole warps of threads, with a float of shared memory for each.
+/// Launches one block per row, with whole warps of threads and one float of shared memory per
+/// thread.
 template <class... Arguments>
 void launch_rows(const CudaQueue& queue, std::string_view kernel, const Rows& shape,
                  Arguments... arguments) {
@@ -66,7 +67,7 @@ void launch_rows(const CudaQueue& queue, std::string_view kernel, const Rows& sh
   launch(queue, kernel, {shape.rows}, threads, threads, arguments...);
 }
 
-/// Tiles of kernels/tile.h that cover the results, for each of `batch`.
+/// Launches tiles of kernels/tile.h that cover the results, for each product of `batch`.
 template <class... Arguments>
 void launch_tiles(const CudaQueue& queue, std::string_view kernel, const Rows& results,
                   std::int64_t batch, Arguments... arguments) {

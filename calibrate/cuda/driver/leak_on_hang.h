@@ -1,4 +1,4 @@
-// What a hanging device still has.
+// Objects of a hanging device, which are never freed.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace plumbline {
 
-/// Keeps it until the process ends, which should be soon: to give it back would wait for a device
-/// that hangs.
+/// Keeps the object until the process ends, which should be soon. Freeing it would wait for the
+/// hanging device.
 template <class T>
 void leave_behind(std::unique_ptr<T> left) {
   static auto* const all = new std::vector<std::shared_ptr<T>>;  // never destroyed

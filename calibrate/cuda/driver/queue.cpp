@@ -1,4 +1,4 @@
-// The own kernels of one context.
+// Our own kernels in one context.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/queue.h"

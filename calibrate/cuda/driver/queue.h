@@ -1,4 +1,4 @@
-// Where the work of one CUDA device is enqueued, and what the enqueuing needs.
+// The queue for the work of one CUDA device, and the objects that enqueuing needs.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,7 +16,7 @@ namespace plumbline {
 class CudaConvolutions;
 class CudaGemms;
 
-/// The own kernels, loaded into one context.
+/// Our own kernels, loaded into one context.
 class CudaKernels {
  public:
   /// Loads the image into the current context. Errors: CudaError.
@@ -25,7 +25,7 @@ class CudaKernels {
   CudaKernels(const CudaKernels&) = delete;
   CudaKernels& operator=(const CudaKernels&) = delete;
 
-  /// By the name of its `extern "C"` function. Errors: CudaError where there is none.
+  /// The kernel of this `extern "C"` name. Errors: CudaError where there is none.
   CUfunction operator[](std::string_view name) const;
 
  private:
@@ -35,17 +35,17 @@ class CudaKernels {
 };
 
 /// A stream of one device: a GPU or a part of one. Its context is current on the thread that
-/// enqueues. What is here outlives the queue.
+/// enqueues. All objects here outlive the queue.
 struct CudaQueue {
   const CudaDriver* driver = nullptr;
   const CudaKernels* kernels = nullptr;
   CudaGemms* products = nullptr;             ///< Matrix products on this device.
   CudaConvolutions* convolutions = nullptr;  ///< Null where no layer has any.
   CUstream stream = nullptr;
-  std::uint32_t sms = 0;  ///< That its kernels run on.
-  /// Null: of several ways the first that suits is taken, untimed.
+  std::uint32_t sms = 0;  ///< The SMs for its kernels.
+  /// Null: the first algorithm that suits is taken, untimed.
   CudaChoices* choices = nullptr;
-  CUcontext context = nullptr;  ///< The device's, where a library may have made another current.
+  CUcontext context = nullptr;  ///< The device's; a library may have made another one current.
 };
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Names for profilers such as Nsight Systems: what the host is enqueuing.
+// Names for profilers such as Nsight Systems, for the work that the host is enqueuing.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace plumbline {
 
-/// A range of this thread from here to the end of the scope. Nothing where no profiler listens, or
-/// where the toolkit has no NVTX.
+/// A named range of this thread, from here to the end of the scope. No effect without a profiler,
+/// or where the toolkit has no NVTX.
 class CudaRange {
  public:
   explicit CudaRange([[maybe_unused]] const char* name) {

@@ -9,8 +9,8 @@
 namespace plumbline {
 namespace {
 
-/// What a stream is given goes into a graph while this lives. It ends at once where something
-/// throws: this thread can free no memory, of no device, while it is open.
+/// Captures a stream's work into a graph while this lives. An exception ends the capture at once:
+/// while it is open, this thread cannot free memory of any device.
 class Capture {
  public:
   Capture(const CudaDriver& driver, CUstream stream) : driver_(driver), stream_(stream) {

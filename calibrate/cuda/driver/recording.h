@@ -14,13 +14,13 @@
 
 namespace plumbline {
 
-/// A graph of what a stream was given: one launch for all its kernels. Moved, not copied.
+/// A graph of the work of a stream: one launch for all its kernels. Moved, not copied.
 class CudaRecording {
  public:
   CudaRecording() = default;
-  /// Records what `enqueue` puts on the stream; none of it runs. Meanwhile this thread frees and
-  /// allocates no memory, and waits for nothing. The stream's context is current, here and at the
-  /// end. Errors: CudaError; those of `enqueue`.
+  /// Records the work that `enqueue` puts on the stream; none of it runs. Requires: `enqueue` frees
+  /// and allocates no memory and waits for nothing; the stream's context is current, here and at
+  /// destruction. Errors: CudaError; the errors of `enqueue`.
   CudaRecording(const CudaDriver& driver, CUstream stream, const std::function<void()>& enqueue);
   CudaRecording(CudaRecording&& other) noexcept
       : driver_(other.driver_), graph_(std::exchange(other.graph_, nullptr)) {}
@@ -36,7 +36,7 @@ class CudaRecording {
   }
 
   explicit operator bool() const { return graph_ != nullptr; }
-  /// Enqueues all of it. Errors: CudaError.
+  /// Enqueues the whole graph. Errors: CudaError.
   void replay(CUstream stream) const { PLUMBLINE_CUDA(*driver_, cuGraphLaunch, graph_, stream); }
 
  private:
@@ -44,16 +44,17 @@ class CudaRecording {
   CUgraphExec graph_ = nullptr;
 };
 
-/// Runs `work`. Returns what it says where it fails, of the driver or of a library, and the current
-/// context still works. Errors: those of `work` where it does not, such as a device that is lost.
+/// Runs `work`. Returns its error message, from the driver or a library, if it fails and the
+/// current context still works. Errors: the errors of `work` if the context no longer works, as
+/// when a device is lost.
 std::optional<std::string> why_not_run(const CudaDriver& driver, const std::function<void()>& work);
 
-/// How a backend launches the kernels of a pass: as one graph, or one by one.
+/// The way in which a backend launches the kernels of a pass: as one graph, or one by one.
 struct CudaLaunching {
   bool replays = true;
-  std::string why_not;  ///< A driver that cannot record, graphs that leave their part of a GPU.
+  std::string why_not;  ///< A driver that cannot record, or graphs that leave their part of a GPU.
 
-  /// Runs `record`; returns false, and no longer replays, where it fails. Errors: as why_not_run.
+  /// Runs `record`. If it fails, returns false and no longer replays. Errors: as why_not_run.
   bool try_to(const CudaDriver& driver, const std::function<void()>& record);
 };
 

@@ -7,7 +7,7 @@
 
 namespace plumbline::cuda {
 
-/// All extents but the last are rows.
+/// The last extent is the columns; all others together are the rows.
 struct Rows {
   std::int64_t rows = 0;
   std::int64_t columns = 0;

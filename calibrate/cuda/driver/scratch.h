@@ -1,4 +1,4 @@
-// Memory of a device that its holder frees.
+// Memory of a device, freed by its holder.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,12 +12,12 @@
 
 namespace plumbline {
 
-/// Memory of the current context, not initialised. Freed while any context is current: addresses
-/// are those of the process. Moved, not copied.
+/// Memory of the current context, not initialised. It can be freed while any context is current, as
+/// addresses are valid in the whole process. Moved, not copied.
 class CudaScratch {
  public:
   CudaScratch() = default;
-  /// None for 0 bytes. Errors: CudaError.
+  /// No memory for 0 bytes. Errors: CudaError.
   CudaScratch(const CudaDriver& driver, std::size_t bytes) : driver_(&driver) {
     if (bytes > 0) PLUMBLINE_CUDA(driver, cuMemAlloc, &data_, bytes);
   }

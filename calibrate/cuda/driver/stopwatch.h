@@ -16,27 +16,29 @@
 
 namespace plumbline {
 
-/// A stream, and whose context it has.
+/// A stream, and the device of its context.
 struct CudaPoint {
   const CudaDevice* on = nullptr;
   CUstream stream = nullptr;
 };
 
-/// The second stream waits for what the first has so far; its context is current then. The event is
-/// of the first one's context. Errors: CudaError.
+/// Lets the second stream wait for the work of the first one so far. Leaves the second stream's
+/// context current. The event belongs to the first one's context. Errors: CudaError.
 void signal(const CudaDriver& driver, CudaPoint first, CUevent event, CudaPoint second);
 
-/// Times what is enqueued behind the compute stream of one device, and ends there.
+/// Times work that begins and ends on the compute stream of one device.
 class CudaStopwatch {
  public:
   /// Errors: CudaError, as the next.
   CudaStopwatch(CudaDevices& devices, std::size_t device);
 
-  /// The median time of the work, in ns, each time enqueued whole while the device is held back.
+  /// The median time of the work, in ns. Each time all of it is enqueued while the device is held
+  /// back.
   double time(const std::function<void()>& enqueue);
 
  private:
-  /// How long the host enqueued, with a reserve, and what the work took; behind a kernel of `wait`.
+  /// The host's time to enqueue, with a reserve, and the time of the work, behind a kernel of
+  /// `wait` ns.
   std::pair<std::int64_t, double> time_once(const std::function<void()>& enqueue,
                                             std::int64_t wait);
 

@@ -18,12 +18,13 @@ double median_milliseconds(const CudaQueue& queue, const std::function<void()>& 
   constexpr std::size_t kSamples = 9;
   constexpr std::size_t kFewestSamples = 3;
   constexpr double kEnough = 50;  // ms
-  // Several at a time, as the clock of events is coarse beside something small; and none begins
-  // before all are enqueued, or what takes less than a host's launch would take as long as that.
+  // Executions are timed several at a time, as the clock of events is coarse for short work. None
+  // begins before all are enqueued: otherwise work shorter than a launch by the host would seem as
+  // long as the launch.
   constexpr int kTogether = 8;
   constexpr unsigned long long kHeadStart = 80'000;  // ns
   const CudaDriver& driver = *queue.driver;
-  const auto back_to_device = [&] {  // from wherever a library has left this thread
+  const auto back_to_device = [&] {  // a library may have left another context current
     if (queue.context != nullptr) PLUMBLINE_CUDA(driver, cuCtxSetCurrent, queue.context);
   };
   back_to_device();

@@ -1,4 +1,4 @@
-// How long something takes that a library could do in several ways.
+// Timing of work that a library can do in several ways.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -10,20 +10,21 @@
 
 namespace plumbline {
 
-/// The median of several, after some that do not count; in milliseconds of the queue's device, for
-/// which it waits. `enqueue` enqueues it once. Errors: CudaError, and those of `enqueue`.
+/// The median time of several executions, after some that do not count; in milliseconds of the
+/// queue's device. Waits for the device. `enqueue` enqueues the work once. Errors: CudaError, and
+/// the errors of `enqueue`.
 double median_milliseconds(const CudaQueue& queue, const std::function<void()>& enqueue);
 
-/// Whether something that takes `time` is chosen before what takes `min` and was asked first:
-/// what differs by less differs from one calibration to the next.
+/// Whether an algorithm of `time` replaces an earlier one of `min`. Smaller differences change from
+/// one calibration to the next.
 inline bool is_clearly_faster(double time, double min) { return time < 0.98 * min; }
 
-/// What a queue's device runs at: a kernel of 0.2 ms counts its cycles.
+/// The clock rate of a queue's device: a kernel of 0.2 ms counts its cycles.
 class CudaClock {
  public:
-  /// Enqueues it. Errors: CudaError, as the next.
+  /// Enqueues the kernel. Errors: CudaError, as the next.
   void count(const CudaQueue& queue);
-  /// Waits for it; in MHz.
+  /// Waits for the kernel; in MHz.
   double mhz(const CudaQueue& queue) const;
 
  private:

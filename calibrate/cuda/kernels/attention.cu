@@ -5,13 +5,13 @@
 
 namespace plumbline::kernels {
 
-/// How many keys the query of this block sees: itself and those before it where causal.
+/// The number of keys that the query of this block sees: if causal, itself and those before it.
 __device__ inline long long keys_seen(long long tokens, int causal) {
   return causal != 0 ? blockIdx.x % tokens + 1 : tokens;
 }
 
 /// Turns scores [heads, queries, keys] into probabilities in place and writes the logsumexp of each
-/// row; what is not seen becomes 0. A block for each row; queries = keys = tokens.
+/// row. Keys that are not seen become 0. One block per row; queries = keys = tokens.
 template <class T>
 __device__ void attention_softmax(T* scores, float* logsumexp, long long tokens, int causal) {
   T* row = scores + blockIdx.x * tokens;
@@ -32,8 +32,8 @@ __device__ void attention_softmax(T* scores, float* logsumexp, long long tokens,
   if (threadIdx.x == 0) logsumexp[blockIdx.x] = largest + logf(sum);
 }
 
-/// The backward, from the same scores: turns them into the probabilities P again, and the gradient
-/// of P into that of the scores, P (dP - sum(P dP)), each in place. A block for each row.
+/// The backward, from the same scores. Turns them into the probabilities P again, and the gradient
+/// of P into that of the scores, P (dP - sum(P dP)), each in place. One block per row.
 template <class T>
 __device__ void attention_softmax_gradient(T* scores, T* gradient, const float* logsumexp,
                                            long long tokens, int causal) {

@@ -1,4 +1,4 @@
-// Plain convolutions of pictures, where no library is.
+// Plain convolutions of pictures, for use without a library.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
@@ -14,7 +14,7 @@ struct ConvolutionShape {
   long long kernel, stride, padding;
 };
 
-/// A place of the kernel on one input channel: the columns of the weights.
+/// A place of the kernel on one input channel: a column of the weights.
 struct KernelPlace {
   long long input, down, across;
 };
@@ -24,7 +24,8 @@ __device__ inline KernelPlace kernel_place(const ConvolutionShape& s, long long 
   return {k / area, k % area / s.kernel, k % s.kernel};
 }
 
-/// What the kernel sees at such a place when it stands at `place` of the output: 0 in the padding.
+/// The input element under such a place if the kernel stands at `place` of the output; 0 in the
+/// padding.
 template <class T>
 __device__ float seen(const ConvolutionShape& s, const T* image, const KernelPlace& at,
                       long long place) {
@@ -34,11 +35,11 @@ __device__ float seen(const ConvolutionShape& s, const T* image, const KernelPla
   return to_float(image[(at.input * s.height + row) * s.width + column]);
 }
 
-// Each is a product of tiles whose right operand is gathered from pictures: grid.x = tiles along
-// its columns, grid.y along its rows. Shared memory: that of a tile.
+// Each kernel is a product of tiles whose right operand is gathered from pictures. grid.x = tiles
+// along its columns, grid.y along its rows. Shared memory: that of a tile.
 
-/// y of each sample (grid.z) [outputs, places] = weight [outputs, inputs x kernel^2] x what it
-/// sees; where `adds`, to what is there.
+/// y of each sample (grid.z) [outputs, places] = weight [outputs, inputs x kernel^2] x the input
+/// elements that it sees. Adds to y if `adds`.
 template <class T>
 __device__ void convolution(T* y, const T* x, const T* weight, const ConvolutionShape& s,
                             int adds) {
@@ -59,8 +60,8 @@ __device__ void convolution(T* y, const T* x, const T* weight, const Convolution
 }
 
 /// The input's gradient of each sample (grid.z) [inputs, height x width] = the weights of one input
-/// [outputs x kernel^2] x the gradients of the outputs whose kernel sees the element there; where
-/// `adds`, to what is there.
+/// [outputs x kernel^2] x the gradients of the outputs whose kernel sees the element there. Adds to
+/// it if `adds`.
 template <class T>
 __device__ void convolution_input_gradient(T* x_gradient, const T* y_gradient, const T* weight,
                                            const ConvolutionShape& s, int adds) {
@@ -92,8 +93,8 @@ __device__ void convolution_input_gradient(T* x_gradient, const T* y_gradient, c
   }
 }
 
-/// Partial sums [chunks, outputs, inputs x kernel^2] of the weight's gradient: the depth is all
-/// places of all samples, and each of grid.z takes `chunk` of them.
+/// Partial sums [chunks, outputs, inputs x kernel^2] of the weight's gradient. The depth is all
+/// places of all samples, and each index of grid.z takes `chunk` of them.
 template <class T>
 __device__ void convolution_weight_partial_sums(float* partial, const T* y_gradient, const T* x,
                                                 const ConvolutionShape& s, long long chunk) {

@@ -1,11 +1,11 @@
-// What the kernels share: the types of elements, names for each type, sums over a block.
+// The common parts of the kernels: element types, names for each type, sums over a block.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Kernels are compiled by nvcc, all files as one, and by the host's compiler in tests, where
-/// tests/support/cuda_emulation.h stands in for the device. So they use nothing but the words of
-/// the language, the built-in variables, __syncthreads(), dynamic shared memory and fp32 functions.
+/// Kernels are compiled by nvcc, all files as one. In tests the host's compiler compiles them, and
+/// tests/support/cuda_emulation.h stands in for the device. So they use only the language itself,
+/// the built-in variables, __syncthreads(), dynamic shared memory and fp32 functions.
 ///
 /// All counts and strides are in elements. Sums are fp32, in an order that the shape alone decides,
 /// so the same call makes the same bits.
@@ -21,7 +21,7 @@ __device__ inline float to_float(Bf16 x) {
   return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
 }
 
-/// Rounded to the nearest, ties to even; not a number stays not a number.
+/// Rounds to the nearest, ties to even; NaN stays NaN.
 __device__ inline void store(float& to, float x) { to = x; }
 __device__ inline void store(Bf16& to, float x) {
   const unsigned bits = __float_as_uint(x);
@@ -30,7 +30,8 @@ __device__ inline void store(Bf16& to, float x) {
   to.bits = static_cast<unsigned short>(rounded >> 16);
 }
 
-/// Loops over elements go over the whole grid: a thread begins here and takes every `grid_step`th.
+/// The first element of a thread in a loop over the whole grid; the thread takes every
+/// `grid_step`th.
 __device__ inline long long grid_first() {
   return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
@@ -39,8 +40,9 @@ __device__ inline long long grid_step() { return static_cast<long long>(gridDim.
 /// The dynamic shared memory of a block.
 alignas(16) extern __shared__ float shared[];
 
-/// combine(.. combine(value of thread a, value of thread b) ..), known to all threads of the block.
-/// Requires: all of them call it; shared memory of a float for each; one extent of threads.
+/// combine(.. combine(value of thread a, value of thread b) ..), returned to all threads of the
+/// block. Requires: all threads call it; shared memory has one float per thread; the block has one
+/// extent.
 template <class Combine>
 __device__ float block_combined(float value, const Combine& combine) {
   constexpr unsigned kLanes = 32;
@@ -77,13 +79,13 @@ using Element = Bf16;
 
 }  // namespace plumbline::kernels
 
-/// Told of every kernel by its name; tests make a table of them.
+/// Called with the name of every kernel; tests make a table of them.
 #ifndef PLUMBLINE_KERNEL_NAMED
 #define PLUMBLINE_KERNEL_NAMED(name)
 #endif
 
-/// plumbline_<name>_f32 and plumbline_<name>_bf16 from a template for both, in whose parameters
-/// `Element` is the type.
+/// Defines plumbline_<name>_f32 and plumbline_<name>_bf16 from a template for both. `Element` is
+/// the type in its parameters.
 #define PLUMBLINE_KERNEL(name, parameters, arguments)                                        \
   namespace plumbline::kernels::of_f32 {                                                     \
   extern "C" __global__ void plumbline_##name##_f32 parameters { kernels::name arguments; }  \
@@ -94,7 +96,7 @@ using Element = Bf16;
   PLUMBLINE_KERNEL_NAMED(plumbline_##name##_bf16)                                            \
   }
 
-/// plumbline_<name> from a function for one type.
+/// Defines plumbline_<name> from a function for one type.
 #define PLUMBLINE_PLAIN_KERNEL(name, parameters, arguments)                           \
   namespace plumbline::kernels {                                                      \
   extern "C" __global__ void plumbline_##name parameters { kernels::name arguments; } \

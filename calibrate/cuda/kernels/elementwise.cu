@@ -1,4 +1,4 @@
-// Element by element: activations, biases, constants, conversions.
+// Kernels that work element by element: activations, biases, constants, conversions.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
@@ -10,7 +10,7 @@ __device__ void fill(T* y, float value, long long count) {
   for (long long i = grid_first(); i < count; i += grid_step()) store(y[i], value);
 }
 
-/// Numbers in [-scale, scale) that look random: operands of what is timed.
+/// Writes pseudo-random numbers in [-scale, scale): operands of timed work.
 template <class T>
 __device__ void noise(T* y, unsigned seed, float scale, long long count) {
   for (long long i = grid_first(); i < count; i += grid_step()) {
@@ -33,8 +33,8 @@ __device__ void to_fp32(float* y, const T* x, long long count) {
   for (long long i = grid_first(); i < count; i += grid_step()) y[i] = to_float(x[i]);
 }
 
-/// Each of `rows` rows becomes the bias, and the skip's row with it where there is one: what a
-/// product is added to.
+/// Sets each of `rows` rows to the bias, plus the skip's row if there is one. A product is then
+/// added.
 template <class T>
 __device__ void bias_rows(T* y, const T* bias, const T* skip, long long rows, long long columns) {
   for (long long i = grid_first(); i < rows * columns; i += grid_step()) {
@@ -58,7 +58,7 @@ __device__ void relu(T* y, const T* x, long long count) {
   }
 }
 
-/// From the output; it may be in place.
+/// Uses the output; it may be in place.
 template <class T>
 __device__ void relu_gradient(T* x_gradient, const T* y_gradient, const T* y, long long count) {
   for (long long i = grid_first(); i < count; i += grid_step())

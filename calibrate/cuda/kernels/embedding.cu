@@ -5,8 +5,8 @@
 
 namespace plumbline::kernels {
 
-/// One row of the table for each id, and the vector of the position (row modulo tokens) where there
-/// are positions. A block for each id.
+/// Writes one row of the table for each id, plus the vector of the position (row modulo tokens) if
+/// there are positions. One block per id.
 template <class T>
 __device__ void lookup(T* y, const int* ids, const T* table, const T* positions, long long tokens,
                        long long features) {
@@ -19,9 +19,9 @@ __device__ void lookup(T* y, const int* ids, const T* table, const T* positions,
   }
 }
 
-/// Where the id of each row comes again: `next[row]` is the first later row with it, or -1, and
-/// `next[rows + row]` is 1 for the first of all, else 0. A block for each row; a float of shared
-/// memory for each thread. Rows are exact as floats: at most 2^24.
+/// Finds the next row with the id of each row. `next[row]` is the first later row with it, or -1.
+/// `next[rows + row]` is 1 for the first row with the id, else 0. One block per row; one float of
+/// shared memory per thread. Rows must be exact as floats: at most 2^24.
 __device__ inline void next_lookups(int* next, const int* ids, long long rows) {
   const long long own = blockIdx.x;
   const int id = ids[own];
@@ -39,10 +39,10 @@ __device__ inline void next_lookups(int* next, const int* ids, long long rows) {
   next[rows + own] = is_first ? 1 : 0;
 }
 
-/// Adds the rows of the output's gradient to those of the table. A block for each id (grid.x) and
-/// as many features as it has threads (grid.y): the block of the first row with an id adds up all
-/// rows with that id in order, the others have nothing to do. So no two write the same place.
-/// `next` is that of next_lookups.
+/// Adds the rows of the output's gradient to those of the table. One block per id (grid.x) and per
+/// as many features as it has threads (grid.y). The block of the first row with an id adds up all
+/// rows with that id in order; the others do nothing. So no two blocks write the same place. `next`
+/// is that of next_lookups.
 template <class T>
 __device__ void lookup_gradient(T* table_gradient, const T* y_gradient, const int* ids,
                                 const int* next, long long rows, long long features) {

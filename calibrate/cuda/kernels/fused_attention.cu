@@ -1,26 +1,26 @@
-// Attention without its scores in memory (Dao 2023, "FlashAttention-2", algorithms 1 and 2), in
-// bf16 on the matrix units.
+// Attention without scores in memory (Dao 2023, "FlashAttention-2", algorithms 1 and 2), in bf16 on
+// the matrix units.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/warp.h"
 
 namespace plumbline::kernels {
 
-// Blocks of 128 threads: a warp has 16 of 64 queries (of 64 keys where the gradients of keys and
-// values are made), and all go through the others tile by tile. A grid has a block for each 64
-// (x), head (y) and sample (z, each gridDim.z-th). D is the head size or more: what lies beyond is
-// zero. Sums are fp32; probabilities and their gradients are bf16 where they are multiplied.
+// Blocks have 128 threads. A warp has 16 of 64 queries (of 64 keys for the gradients of keys and
+// values), and all warps go through the others tile by tile. A grid has one block per 64 of these
+// (x), per head (y) and per sample (z, every gridDim.z-th). D is at least the head size; columns
+// beyond it are zero. Sums are fp32; probabilities and their gradients are bf16 in products.
 
 constexpr int kAttentionRows = 64;
 constexpr float kUnseen = -1e30F;
 
-/// Row t of qkv holds all of Q, K and V, `features` each, and head j lies in columns j x head_size
-/// onwards of each. Head sizes are multiples of 8.
+/// Row t of qkv holds all of Q, K and V, `features` columns each. In each, head j begins at column
+/// j x head_size. Head sizes are multiples of 8.
 struct AttentionShape {
   long long batch, tokens, features;
   int head_size;
   int causal;
-  float factor;  ///< Of the scores.
+  float factor;  ///< The factor of the scores.
 };
 
 /// 16 bytes.
@@ -28,7 +28,7 @@ struct alignas(16) EightBf16 {
   Bf16 elements[8];
 };
 
-/// Copies rows first.. of a head into a tile; what is beyond the rows or the head is zero.
+/// Copies rows first.. of a head into a tile; elements beyond the rows or the head are zero.
 template <int D>
 __device__ void load_tile(const WarpTile<D>& tile, int rows, const Bf16* from, long long stride,
                           long long first, const AttentionShape& shape) {
@@ -63,7 +63,7 @@ __device__ void store_rows(Bf16* to, long long stride, long long first,
   }
 }
 
-/// The left of a product: 16 rows that a warp keeps in registers.
+/// The left operand of a product: 16 rows that a warp keeps in registers.
 template <int D>
 struct KeptRows {
   unsigned of[D / 16][4];
@@ -78,7 +78,7 @@ struct KeptRows {
   }
 };
 
-/// The same, read from shared memory whenever they are asked for.
+/// The same, read from shared memory at every use.
 template <int D>
 struct SharedRows {
   WarpTile<D> tile;
@@ -87,7 +87,7 @@ struct SharedRows {
   __device__ void operator()(int k, unsigned (&to)[4]) const { tile.left(to, row, 16 * k); }
 };
 
-/// Where a head of a sample begins: in qkv, in context, and in what has a number for each row.
+/// The start of a head of a sample: in qkv, in context, and in tensors with one number per row.
 struct HeadPlace {
   long long in_qkv, in_context, in_rows;
 };
@@ -104,15 +104,15 @@ struct QueryRows {
   long long first, end;
 };
 
-/// Where causal the last rows take longest: they begin first.
+/// If causal, the last rows take longest, so they begin first.
 __device__ inline QueryRows query_rows(const AttentionShape& shape) {
   const long long first = static_cast<long long>(gridDim.x - 1 - blockIdx.x) * kAttentionRows;
   const long long behind = first + kAttentionRows;
   return {first, shape.causal != 0 && behind < shape.tokens ? behind : shape.tokens};
 }
 
-/// context [batch, tokens, features] and logsumexp [batch, heads, tokens] of qkv [batch, tokens, 3
-/// features].
+/// Writes context [batch, tokens, features] and logsumexp [batch, heads, tokens] from qkv [batch,
+/// tokens, 3 features].
 template <int D>
 __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* qkv,
                                   AttentionShape shape) {
@@ -135,7 +135,7 @@ __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* q
     __syncthreads();
     float sums[D / 8][4] = {};
     float max[2] = {kUnseen, kUnseen};
-    float total[2] = {};  // of what this lane has seen
+    float total[2] = {};  // over the scores that this lane has seen
     for (long long key = 0; key < end; key += kKeys) {
       load_tile(keys, kKeys, q + shape.features, stride, key, shape);
       load_tile(values, kKeys, q + 2 * shape.features, stride, key, shape);
@@ -187,8 +187,8 @@ __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* q
   }
 }
 
-/// The gradient of Q in qkv_gradient, and of each row the sum of context times its gradient, which
-/// attention_key_gradient needs: products [batch, heads, tokens].
+/// Writes the gradient of Q in qkv_gradient, and products [batch, heads, tokens]: for each row the
+/// sum of context times its gradient, which attention_key_gradient needs.
 template <int D>
 __device__ void attention_query_gradient(Bf16* qkv_gradient, float* products,
                                          const Bf16* context_gradient, const Bf16* context,
@@ -266,7 +266,7 @@ __device__ void attention_query_gradient(Bf16* qkv_gradient, float* products,
   }
 }
 
-/// The gradients of K and V in qkv_gradient.
+/// Writes the gradients of K and V in qkv_gradient.
 template <int D>
 __device__ void attention_key_gradient(Bf16* qkv_gradient, const float* products,
                                        const Bf16* context_gradient, const Bf16* qkv,
@@ -301,7 +301,7 @@ __device__ void attention_key_gradient(Bf16* qkv_gradient, const float* products
         of_rows[i] = is_there ? products[head.in_rows + query + i] : 0.0F;
       }
       __syncthreads();
-      // Turned: a row for each key.
+      // Turned: one row per key.
       float probabilities[kQueries / 8][4] = {};
       multiply_rows(probabilities, SharedRows<D>{keys, warp * 16}, queries);
       float changes[kQueries / 8][4] = {};
@@ -336,7 +336,7 @@ __device__ void attention_key_gradient(Bf16* qkv_gradient, const float* products
 
 }  // namespace plumbline::kernels
 
-/// plumbline_attention_..._<D>.
+/// Defines plumbline_attention_..._<D>.
 #define PLUMBLINE_HEAD_KERNEL(name, D, parameters, arguments)                         \
   namespace plumbline::kernels {                                                      \
   extern "C" __global__ void plumbline_##name##_##D parameters { name<D> arguments; } \

@@ -1,4 +1,4 @@
-// A plain matrix product, where no library is.
+// A plain matrix product, for use without a library.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
@@ -36,7 +36,7 @@ __device__ void product(const T* a, const T* b, T* c, const GemmShape& shape) {
         },
         [&](long long row, long long column, float sum) {
           T& to = c_of[row * shape.c_stride + column];
-          // What is there is not read where it does not count: it may be no number.
+          // C is not read if beta is 0: it may be NaN.
           const float before = shape.beta == 0 ? 0.0F : shape.beta * to_float(to);
           store(to, shape.alpha * sum + before);
         });

@@ -12,8 +12,8 @@ struct WindowShape {
   long long kernel, stride, padding;
 };
 
-/// Where the largest element under the window at a place is, the first in row order of several: an
-/// index into its picture.
+/// The index, within its picture, of the largest element under the window at a place. Of several,
+/// the first in row order.
 template <class T>
 __device__ long long largest_under(const WindowShape& s, const T* image, long long row,
                                    long long column) {
@@ -66,16 +66,16 @@ __device__ void max_pool_gradient(T* x_gradient, const T* y_gradient, const T* x
   }
 }
 
-// Channels: of [samples, channels, area].
+// Kernels for channels of [samples, channels, area].
 
-/// Each element becomes the bias of its channel: what a convolution is added to.
+/// Sets each element to the bias of its channel. A convolution is then added.
 template <class T>
 __device__ void bias_channels(T* y, const T* bias, long long channels, long long area,
                               long long count) {
   for (long long i = grid_first(); i < count; i += grid_step()) y[i] = bias[i / area % channels];
 }
 
-/// visit(i) for this thread's elements of the block's channel.
+/// Calls visit(i) for this thread's elements of the block's channel.
 template <class Visit>
 __device__ void over_channel(long long samples, long long area, const Visit& visit) {
   const long long channels = gridDim.x;
@@ -83,7 +83,7 @@ __device__ void over_channel(long long samples, long long area, const Visit& vis
     visit((e / area * channels + blockIdx.x) * area + e % area);
 }
 
-/// Adds the sum of each channel. A block for each; a float of shared memory for each thread, as
+/// Adds the sum of each channel. One block per channel; one float of shared memory per thread, as
 /// below.
 template <class T>
 __device__ void add_channel_sums(T* sums, const T* x, long long samples, long long area) {
@@ -96,8 +96,8 @@ __device__ void add_channel_sums(T* sums, const T* x, long long samples, long lo
 constexpr float kBatchNormEpsilon = 1e-5F;
 
 /// y = scale (x - mean) rstd + shift with rstd = 1 / sqrt(variance + 1e-5), over all elements of a
-/// channel; then the skip is added where there is one, and where `rectifies` what is below 0
-/// becomes 0. Writes mean and rstd.
+/// channel. Then the skip is added if there is one, and if `rectifies`, elements below 0 become 0.
+/// Writes mean and rstd.
 template <class T>
 __device__ void batch_norm(T* y, float* mean, float* rstd, const T* x, const T* scale,
                            const T* shift, const T* skip, long long samples, long long area,
@@ -125,9 +125,9 @@ __device__ void batch_norm(T* y, float* mean, float* rstd, const T* x, const T* 
   }
 }
 
-/// With n = (x - mean) rstd and g the output's gradient, which passes only where `gate` is above 0
-/// if there is one: scale rstd (g - mean(g) - n mean(g n)) to x_gradient unless that is null; it
-/// may be in place. Adds the sums of g n and of g to the gradients of scale and shift.
+/// Let n = (x - mean) rstd and g the output's gradient. If there is a `gate`, g passes only where
+/// the gate is above 0. Writes scale rstd (g - mean(g) - n mean(g n)) to x_gradient unless that is
+/// null; it may be in place. Adds the sums of g n and of g to the gradients of scale and shift.
 template <class T>
 __device__ void batch_norm_gradient(T* x_gradient, T* scale_gradient, T* shift_gradient,
                                     const T* y_gradient, const T* gate, const T* x,

@@ -1,4 +1,4 @@
-// The fat binary stands in the program as it is.
+// The fat binary is embedded in the program unchanged.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/kernel_image.h"

@@ -1,4 +1,4 @@
-// The machine code of all own kernels, for every device that this build knows.
+// The machine code of all our kernels, for every device that this build supports.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,12 +1,12 @@
-// Softmax with cross-entropy against one label for each row.
+// Softmax with cross-entropy against one label per row.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 
 namespace plumbline::kernels {
 
-/// Turns a row of logits into probabilities in place and writes -log p[label] of the row. A block
-/// for each row.
+/// Turns a row of logits into probabilities in place and writes -log p[label] of the row. One block
+/// per row.
 template <class T>
 __device__ void softmax_loss(T* logits, float* row_losses, const int* labels, long long classes) {
   T* row = logits + blockIdx.x * classes;
@@ -27,7 +27,7 @@ __device__ void softmax_loss(T* logits, float* row_losses, const int* labels, lo
   if (threadIdx.x == 0) row_losses[blockIdx.x] = logf(sum) + (largest - of_label);
 }
 
-/// The mean over the rows of each sample, a block for each.
+/// Writes the mean over the rows of each sample; one block per sample.
 __device__ inline void sample_losses(float* losses, const float* row_losses,
                                      long long rows_of_sample) {
   const float* row = row_losses + blockIdx.x * rows_of_sample;
@@ -37,8 +37,8 @@ __device__ inline void sample_losses(float* losses, const float* row_losses,
   if (threadIdx.x == 0) losses[blockIdx.x] = sum / static_cast<float>(rows_of_sample);
 }
 
-/// (p - 1 at the label) x weight of the sample / its rows, for the rows from `first` on; a block
-/// for each. `gradient` begins at the row `first`, all else at row 0.
+/// Writes (p - 1 at the label) x weight of the sample / its rows, for the rows from `first` on; one
+/// block per row. `gradient` begins at the row `first`, all else at row 0.
 template <class T>
 __device__ void logits_gradient(T* gradient, const T* probabilities, const float* loss_weights,
                                 const int* labels, long long classes, long long rows_of_sample,

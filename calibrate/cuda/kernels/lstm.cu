@@ -6,7 +6,7 @@
 namespace plumbline::kernels {
 
 __device__ inline float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
-/// By exp, which every device has alike: 1 - 2 / (1 + exp(2 x)).
+/// tanh by exp, which is the same on every device: 1 - 2 / (1 + exp(2 x)).
 __device__ inline float tanh_of(float x) { return 1.0F - 2.0F / (1.0F + expf(2.0F * x)); }
 
 /// Step `token` of [samples, tokens, ..]: gates [.., 4 hidden] in the order input, forget, cell,
@@ -33,9 +33,9 @@ __device__ void lstm_cell(T* gates, T* cells, T* h, long long samples, long long
   }
 }
 
-/// The gradient of a step's gates before their sigmoid or tanh, from that of its h and what the
-/// step after it adds: `from_after` [samples, hidden] to h, `cell_gradient` fp32 of the same to c,
-/// which becomes that of the step before. Neither is read at the last step.
+/// The gradient of a step's gates before their sigmoid or tanh, from that of its h and the next
+/// step's parts: `from_after` [samples, hidden] for h, and `cell_gradient`, fp32 of the same shape,
+/// for c. The latter becomes that of the step before. Neither is read at the last step.
 template <class T>
 __device__ void lstm_cell_gradient(T* gates_gradient, float* cell_gradient, const T* h_gradient,
                                    const T* from_after, const T* gates, const T* cells,
@@ -65,7 +65,7 @@ __device__ void lstm_cell_gradient(T* gates_gradient, float* cell_gradient, cons
   }
 }
 
-/// The h that each step starts from: zero at the first.
+/// The h from which each step starts; zero at the first.
 template <class T>
 __device__ void lstm_previous(T* previous, const T* h, long long samples, long long tokens,
                               long long hidden) {

@@ -7,7 +7,7 @@ namespace plumbline::kernels {
 
 constexpr float kNormEpsilon = 1e-5F;
 
-/// y = scale (x - mean) rstd + shift with rstd = 1 / sqrt(variance + 1e-5); a block for each row of
+/// y = scale (x - mean) rstd + shift with rstd = 1 / sqrt(variance + 1e-5). One block per row of
 /// `features`. Writes mean and rstd.
 template <class T>
 __device__ void layer_norm(T* y, float* mean, float* rstd, const T* x, const T* scale,
@@ -34,8 +34,8 @@ __device__ void layer_norm(T* y, float* mean, float* rstd, const T* x, const T* 
   }
 }
 
-/// With n = (x - mean) rstd and g = scale x output gradient: rstd (g - mean(g) - n mean(g n)), and
-/// the skip's row where there is one. A block for each row.
+/// With n = (x - mean) rstd and g = scale x output gradient, writes rstd (g - mean(g) - n mean(g
+/// n)), plus the skip's row if there is one. One block per row.
 template <class T>
 __device__ void layer_norm_input_gradient(T* x_gradient, const T* y_gradient, const T* skip,
                                           const T* x, const float* mean, const float* rstd,
@@ -67,7 +67,7 @@ __device__ void layer_norm_input_gradient(T* x_gradient, const T* y_gradient, co
 
 constexpr unsigned kColumns = 32;
 
-/// Sums term(row, column) over this block's rows; a float of shared memory for each thread.
+/// Sums term(row, column) over this block's rows; one float of shared memory per thread.
 template <class Term>
 __device__ void partial_sums(float* partial, long long rows, long long columns, long long chunk,
                              const Term& term) {
@@ -109,7 +109,7 @@ __device__ void scale_partial_sums(float* partial, const T* y_gradient, const T*
   });
 }
 
-/// Adds the partial sums to what is there.
+/// Adds the partial sums to the old sums.
 template <class T>
 __device__ void add_partial_sums(T* sums, const float* partial, long long chunks,
                                  long long columns) {

@@ -18,14 +18,14 @@ __global__ void plumbline_spin(unsigned long long nanoseconds, unsigned long lon
   }
 }
 
-/// The device's global clock now. One thread, as the next.
+/// Notes the device's global clock. One thread, as the next.
 __global__ void plumbline_note_time(unsigned long long* time) {
   unsigned long long now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   *time = now;
 }
 
-/// Ends when `nanoseconds` have passed since then; at once where they have.
+/// Ends when `nanoseconds` have passed since the noted time; at once if they already have.
 __global__ void plumbline_wait_since(const unsigned long long* since,
                                      unsigned long long nanoseconds) {
   const unsigned long long end = *since + nanoseconds;
@@ -37,8 +37,8 @@ __global__ void plumbline_wait_since(const unsigned long long* since,
   }
 }
 
-/// Cycles of its SM, and the nanoseconds of the device's global clock that they took: `nanoseconds`
-/// of them, from one tick of that clock to another. One thread.
+/// Counts the cycles of its SM during at least `nanoseconds` of the device's global clock, from one
+/// tick of that clock to another. Writes the cycles and the real nanoseconds. One thread.
 __global__ void plumbline_count_cycles(unsigned long long nanoseconds,
                                        unsigned long long* counted) {
   unsigned long long before, begin, now;
@@ -54,7 +54,7 @@ __global__ void plumbline_count_cycles(unsigned long long nanoseconds,
   counted[1] = now - begin;
 }
 
-/// Each block stays for `cycles` and writes the number of the SM that it ran on.
+/// Each block runs for `cycles` and writes the number of its SM.
 __global__ void plumbline_where(unsigned* sm_of_block, long long cycles) {
   unsigned sm;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));

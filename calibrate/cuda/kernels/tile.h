@@ -1,4 +1,4 @@
-// Products by tiles of shared memory, of operands that functions tell.
+// Products by tiles in shared memory. Functions give the operands' elements.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -7,18 +7,18 @@
 
 namespace plumbline::kernels {
 
-// 256 threads make a tile of 64 x 64 results, each a 4 x 4 of them whose rows and columns lie 16
-// apart, so that neighbours read and write neighbours. Shared memory (2 x 16 x 65 floats) holds 16
-// of the depth of both operands at a time: the left as [depth][row], the right as [depth][column],
-// rows padded by one.
+// 256 threads make a tile of 64 x 64 results. Each thread makes 4 x 4 of them, whose rows and
+// columns lie 16 apart, so that neighbouring threads read and write neighbouring elements. Shared
+// memory (2 x 16 x 65 floats) holds 16 steps of the depth of both operands at a time: the left one
+// as [depth][row], the right one as [depth][column], rows padded by one.
 constexpr int kTile = 64;
 constexpr int kTileDepth = 16;
 constexpr int kTilePitch = kTile + 1;
 constexpr int kSide = 16;  // threads along each extent
 constexpr int kEach = kTile / kSide;
 
-/// Loads element(i, k) into tile[k][i], i along the result from `first_i`, k along the depth;
-/// beyond their extents stands 0. `along_depth`: neighbours in memory are neighbours in k.
+/// Loads element(i, k) into tile[k][i]; i runs along the result from `first_i`, k along the depth.
+/// Elements beyond the extents are 0. `along_depth`: neighbours in memory are neighbours in k.
 template <class Element>
 __device__ void load_tile(float* tile, const Element& element, bool along_depth, long long first_i,
                           long long extent, long long first_k, long long last_k) {
@@ -31,14 +31,14 @@ __device__ void load_tile(float* tile, const Element& element, bool along_depth,
   }
 }
 
-/// What is multiplied: `rows` x `columns` sums over the depth first_k..last_k-1.
+/// The shape of a product: `rows` x `columns` sums over the depth first_k..last_k-1.
 struct TileShape {
   long long rows, columns, first_k, last_k;
   bool left_along_depth, right_along_depth;
 };
 
-/// make(row, column, sum) of left(row, k) x right(column, k). The tile's columns are those of
-/// blockIdx.x, its rows those of blockIdx.y and every gridDim.y-th after.
+/// Calls make(row, column, sum) for the sums of left(row, k) x right(column, k). A block takes the
+/// columns of tile blockIdx.x, and the rows of tile blockIdx.y and every gridDim.y-th after it.
 template <class Left, class Right, class Make>
 __device__ void multiply_tiles(const TileShape& shape, const Left& left, const Right& right,
                                const Make& make) {

@@ -6,7 +6,7 @@
 
 namespace plumbline::kernels {
 
-/// The gradients of the members of a stage, which are added in order.
+/// Pointers to the gradients of a stage's members, which are added in order.
 template <class T>
 struct Members {
   const T* gradients[32];
@@ -34,8 +34,8 @@ constexpr float kDecay1 = 0.9F;
 constexpr float kDecay2 = 0.999F;
 constexpr float kAdamEpsilon = 1e-8F;
 
-/// Counts a step in steps[0] and writes what corrects the moments for their start from zero into
-/// steps[1] and steps[2] (Kingma and Ba 2015). On the device, so that a graph can do it again.
+/// Counts a step in steps[0]. Writes the corrections of the moments for their start from zero into
+/// steps[1] and steps[2] (Kingma and Ba 2015). The device counts, so that a graph can repeat it.
 __device__ inline void count_step(float* steps) {
   if (grid_first() != 0) return;
   const float count = steps[0] + 1.0F;
@@ -44,7 +44,7 @@ __device__ inline void count_step(float* steps) {
   steps[2] = 1.0F / (1.0F - powf(kDecay2, count));
 }
 
-/// Adam, after count_step; it may be in place.
+/// Adam's update, after count_step; it may be in place.
 template <class T>
 __device__ void descend_with_moments(T* after, const T* before, const T* gradients, float* first,
                                      float* second, const float* steps, float rate,

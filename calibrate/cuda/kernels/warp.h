@@ -1,4 +1,4 @@
-// Products by the matrix units: what the threads of a warp do together.
+// Products by the matrix units: the joint work of the threads of a warp.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -7,13 +7,13 @@
 
 namespace plumbline::kernels {
 
-// A warp's 32 lanes share the elements of small matrices as mma.sync.m16n8k16 has it (PTX ISA,
+// A warp's 32 lanes share the elements of small matrices as mma.sync.m16n8k16 requires (PTX ISA,
 // "Matrix Fragments for mma.m16n8k16"). With group = lane / 4 and of_group = lane % 4, a lane has
 //   left [16 x 16]:  rows group (+ 8), columns 2 of_group, + 1 (+ 8): 4 pairs of bf16;
 //   right [16 x 8]:  rows 2 of_group, + 1 (+ 8), column group: 2 pairs of bf16;
 //   sums [16 x 8]:   rows group (+ 8), columns 2 of_group, + 1: 4 floats.
-// All threads of a warp call each of these functions, none of them in a branch of its own, and
-// tests/support/cuda_emulation.h has those of the hardware for the host.
+// All threads of a warp call each of these functions, none of them in a branch of its own.
+// tests/support/cuda_emulation.h emulates the hardware's functions on the host.
 
 #ifdef __CUDACC__
 
@@ -29,8 +29,9 @@ __device__ inline void warp_multiply(float (&sums)[4], const unsigned (&left)[4]
       : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right_0), "r"(right_1));
 }
 
-/// Four matrices of 8 x 8 of 16 bits from shared memory: lanes 8 i .. 8 i + 7 name the rows of
-/// matrix i, 16 bytes each, aligned to these. A lane gets of each row `group` the pair `of_group`.
+/// Loads four matrices of 8 x 8 elements of 16 bits from shared memory. Lanes 8 i .. 8 i + 7 pass
+/// the rows of matrix i, 16 bytes each, aligned to 16 bytes. A lane gets the pair `of_group` of row
+/// `group` of each matrix.
 __device__ inline void warp_load(unsigned (&to)[4], const void* row) {
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -39,7 +40,7 @@ __device__ inline void warp_load(unsigned (&to)[4], const void* row) {
                : "memory");
 }
 
-/// The same of the transposed matrices.
+/// Loads the transposed matrices in the same way.
 __device__ inline void warp_load_turned(unsigned (&to)[4], const void* row) {
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -48,19 +49,19 @@ __device__ inline void warp_load_turned(unsigned (&to)[4], const void* row) {
                : "memory");
 }
 
-/// What the lane whose number differs by the bits of `mask` passes.
+/// The value of the lane whose number differs by the bits of `mask`.
 __device__ inline float warp_exchange(float value, unsigned mask) {
   return __shfl_xor_sync(0xffffffffU, value, static_cast<int>(mask));
 }
 
-/// Two rounded to the nearest, the first in the lower half.
+/// Two numbers, rounded to the nearest, as a pair; the first in the lower half.
 __device__ inline unsigned bf16_pair(float first, float second) {
   unsigned pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
   return pair;
 }
 
-/// Both at once; `to` is aligned to 4 bytes.
+/// Stores both at once; `to` is aligned to 4 bytes.
 __device__ inline void store_pair(Bf16* to, float first, float second) {
   *reinterpret_cast<unsigned*>(to) = bf16_pair(first, second);
 }
@@ -87,7 +88,7 @@ inline void store_pair(Bf16* to, float first, float second) {
 constexpr int kLanes = 32;
 constexpr float kLog2E = 1.4426950408889634F;
 
-/// Combined over the four lanes that share rows of sums.
+/// The value combined over the four lanes that share rows of sums.
 __device__ inline float group_sum(float value) {
   value += warp_exchange(value, 1);
   return value + warp_exchange(value, 2);
@@ -106,23 +107,24 @@ __device__ inline float dot(unsigned a, unsigned b) {
          __uint_as_float(a & kUpper) * __uint_as_float(b & kUpper);
 }
 
-/// Rows of bf16 in shared memory, D columns and 16 bytes beyond: eight rows at one column lie in
-/// different banks.
+/// Rows of bf16 in shared memory: D columns and 16 bytes of padding, so that eight rows at one
+/// column lie in different banks.
 template <int D>
 struct WarpTile {
   static constexpr int kPitch = D + 8;
 
-  /// Of the 16 x 16 at this row and column.
+  /// Loads the left operand: the 16 x 16 elements at this row and column.
   __device__ void left(unsigned (&to)[4], int row, int column) const {
     const int lane = static_cast<int>(threadIdx.x) % kLanes;
     warp_load(to, rows + (row + lane % 16) * kPitch + column + lane / 16 * 8);
   }
-  /// The right of two products whose columns are 16 rows here: `to[0..1]` and `to[2..3]`.
+  /// Loads the right operands of two products, whose columns are 16 rows here: `to[0..1]` and
+  /// `to[2..3]`.
   __device__ void right(unsigned (&to)[4], int row, int column) const {
     const int lane = static_cast<int>(threadIdx.x) % kLanes;
     warp_load(to, rows + (row + lane / 16 * 8 + lane % 8) * kPitch + column + lane / 8 % 2 * 8);
   }
-  /// The right of two products whose columns are 16 columns here.
+  /// Loads the right operands of two products, whose columns are 16 columns here.
   __device__ void right_turned(unsigned (&to)[4], int row, int column) const {
     const int lane = static_cast<int>(threadIdx.x) % kLanes;
     warp_load_turned(to, rows + (row + lane % 16) * kPitch + column + lane / 16 * 8);

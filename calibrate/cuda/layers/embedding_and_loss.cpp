@@ -41,8 +41,8 @@ class EmbeddingLayer : public CudaLayer {
   EmbeddingSlots slots_;
   ElementType type_;
   std::int64_t tokens_;
-  Rows rows_;         ///< One for each token.
-  Rows samples_;      ///< One for each sample.
+  Rows rows_;         ///< One row per token.
+  Rows samples_;      ///< One row per sample.
   CudaScratch next_;  ///< Ints.
   CudaScratch partial_;
 };
@@ -77,7 +77,7 @@ class HeadLayer : public CudaLayer {
     sample_losses(queue, call.output, row_losses_.data(), batch_, rows_.rows / batch_);
   }
   void backward_input(const CudaQueue& queue, const CudaCall& call) override {
-    // The gradient of what the product took.
+    // The gradient of the product's input.
     const CUdeviceptr gradient = norm_ ? norm_->output_gradient(call) : call.input_gradient;
     if (gradient == 0) return;
     for (std::int64_t first = 0; first < rows_.rows; first += rows_at_a_time_) {
@@ -100,8 +100,8 @@ class HeadLayer : public CudaLayer {
   }
 
  private:
-  /// The gradient of the logits is made for some rows at a time: for all it would be as large as
-  /// the probabilities.
+  /// The gradient of the logits is computed for some rows at a time. For all rows it would be as
+  /// large as the probabilities.
   static std::int64_t max_rows(const Head& settings, const LayerSite& site) {
     constexpr std::int64_t kMaxBytes = 64 << 20;
     constexpr std::int64_t kMinRows = 64;  // whole tiles of products
@@ -119,7 +119,7 @@ class HeadLayer : public CudaLayer {
   CUdeviceptr from_row(CUdeviceptr data, std::int64_t row) const {
     return advanced(data, row * rows_.columns, type_);
   }
-  /// Of the rows from `first` on; returns how many.
+  /// Computes the gradient of the rows from `first` on; returns their number.
   std::int64_t make_logits_gradient(const CudaQueue& queue, const CudaCall& call,
                                     std::int64_t first) const {
     const std::int64_t rows = std::min(rows_at_a_time_, rows_.rows - first);

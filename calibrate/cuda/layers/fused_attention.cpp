@@ -39,14 +39,14 @@ class FusedAttention : public Attention {
   CudaScratch products_;
 };
 
-/// As choices have it: "attention bf16 8x1024x16*64 causal sms 132".
+/// The key in choices: "attention bf16 8x1024x16*64 causal sms 132".
 std::string described(const AttentionShape& shape, const LayerSite& site) {
   return fmt::format("attention {} {}x{}x{}*{}{} sms {}", name(site.type), shape.batch,
                      shape.tokens, shape.heads, shape.head_size(), shape.causal ? " causal" : "",
                      site.queue.sms);
 }
 
-/// Forward and backward, on tensors that are made for the while of it.
+/// The time of forward and backward, on temporary tensors.
 double milliseconds_of(const Attention& attention, const AttentionShape& shape,
                        const LayerSite& site) {
   const std::int64_t elements = shape.batch * shape.tokens * shape.features;
@@ -62,7 +62,7 @@ double milliseconds_of(const Attention& attention, const AttentionShape& shape,
     attention.forward(site.queue, tensors);
     attention.backward(site.queue, tensors, qkv_gradient.data(), context_gradient.data());
   });
-  // What still runs on the tensors ends before they are freed.
+  // Work on the tensors must end before they are freed.
   PLUMBLINE_CUDA(*site.queue.driver, cuStreamSynchronize, site.queue.stream);
   return time;
 }

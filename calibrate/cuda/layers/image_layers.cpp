@@ -11,7 +11,7 @@
 namespace plumbline::cuda {
 namespace {
 
-/// Over pictures [channels, height, width], one for each sample.
+/// A window over pictures [channels, height, width], one per sample.
 CudaConvolution window_over(const Shape& image, std::int64_t samples, std::int64_t outputs,
                             std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   PLUMBLINE_CHECK(image.extents.size() == 3, image.extents.size());
@@ -29,7 +29,7 @@ CudaConvolutions& convolutions_of(const CudaQueue& queue) {
   return *queue.convolutions;
 }
 
-/// Of a norm, out of the parameters or the gradients.
+/// The scale and shift of a norm, from the list of parameters or of gradients.
 ScaleShift affine(const std::vector<CUdeviceptr>& list, const NormSlots& slots) {
   return {list[slots.scale], list[slots.shift]};
 }
@@ -96,7 +96,7 @@ class MaxPoolLayer : public CudaLayer {
   CudaConvolution window_;
 };
 
-/// All of its backward is in I, as its three gradients come from the same sums.
+/// A batch norm. All of its backward is in I, as its three gradients come from the same sums.
 class BatchNormLayer : public CudaLayer {
  public:
   explicit BatchNormLayer(const LayerSite& site)
@@ -121,7 +121,8 @@ class BatchNormLayer : public CudaLayer {
   Channels shape_;
 };
 
-/// A relu goes with the norm before it, and the gradient passes its gate in the norm's backward.
+/// A residual block. Each relu is part of the norm before it, and the gradient passes its gate in
+/// the norm's backward.
 class ResidualLayer : public CudaLayer {
  public:
   ResidualLayer(const ResidualBlock& settings, const LayerSite& site)
@@ -160,7 +161,7 @@ class ResidualLayer : public CudaLayer {
     if (slots_.shortcut)
       norm_backward(queue, call, *slots_.shortcut, call.output_gradient, call.output);
     if (call.input_gradient == 0) return;
-    // First what the shortcut hands back, then what comes through the convolutions.
+    // First the shortcut's gradient, then the gradient through the convolutions.
     if (slots_.shortcut) {
       input_gradient(queue, call, shortcut_, call.input_gradient, *slots_.shortcut, /*adds=*/false);
     } else {
@@ -187,8 +188,8 @@ class ResidualLayer : public CudaLayer {
     batch_norm(queue, type_, output, normed(call, call.kept[slots.output], slots.norm),
                affine(call.parameters, slots.norm), skip, rectifies, output_);
   }
-  /// From the gradient of the norm's output, past the gate of what was rectified, to that of the
-  /// convolution's.
+  /// Takes the gradient of the norm's output through the relu's gate and the norm to the
+  /// convolution's output.
   void norm_backward(const CudaQueue& queue, const CudaCall& call,
                      const NormedConvolutionSlots& slots, CUdeviceptr output_gradient,
                      CUdeviceptr rectified) const {
@@ -214,7 +215,7 @@ class ResidualLayer : public CudaLayer {
   CudaConvolution conv2_;
   CudaConvolution shortcut_;
   Channels output_;
-  CudaScratch gradient_;  ///< Of relu1; in F the normed shortcut.
+  CudaScratch gradient_;  ///< The gradient of relu1; in F the normed shortcut.
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which networks the cuda backend runs, and the making of their layers.
+// The networks that the cuda backend runs, and the making of their layers.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/layers/layer.h"

@@ -8,7 +8,7 @@
 namespace plumbline::cuda {
 namespace {
 
-/// From its first element to its last. `rows` and `columns` are those of the memory.
+/// The number of elements from its first to its last. `rows` and `columns` are those of the memory.
 std::int64_t spanned(const CudaGemm::Operand& operand, std::int64_t rows, std::int64_t columns,
                      std::int64_t batch) {
   return (batch - 1) * operand.step + (rows - 1) * operand.stride + columns;
@@ -25,12 +25,12 @@ CudaScratch LayerSite::fp32_scratch(std::int64_t floats) const {
 }
 
 void prepare_gemm(const LayerSite& site, CudaGemm p) {
-  // A layer of LSTM asks for the same few shapes token by token.
+  // An LSTM layer asks for the same few shapes token by token.
   if (site.queue.products->is_prepared(site.queue, site.type, p)) return;
   const auto operand = [&](CudaGemm::Operand& of, std::int64_t rows, std::int64_t columns) {
     const std::int64_t elements =
         of.turned ? spanned(of, columns, rows, p.batch) : spanned(of, rows, columns, p.batch);
-    // Scratch is aligned to more than any product asks for.
+    // Scratch has a larger alignment than any product needs.
     constexpr CUdeviceptr aligned_to = 16;
     const CUdeviceptr behind = of.data % aligned_to;
     CudaScratch memory = site.scratch(elements + static_cast<std::int64_t>(aligned_to));
@@ -42,7 +42,7 @@ void prepare_gemm(const LayerSite& site, CudaGemm p) {
   const CudaScratch b = operand(p.b, p.depth, p.columns);
   const CudaScratch c = operand(p.c, p.rows, p.columns);
   site.queue.products->prepare(site.queue, site.type, p);
-  // What still runs on the operands ends before they are freed.
+  // Work on the operands must end before they are freed.
   PLUMBLINE_CUDA(*site.queue.driver, cuStreamSynchronize, site.queue.stream);
 }
 

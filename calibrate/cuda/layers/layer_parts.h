@@ -1,4 +1,4 @@
-// What CUDA layers are put together from.
+// The parts of CUDA layers.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,15 +16,15 @@
 
 namespace plumbline::cuda {
 
-/// What each kind sees of its layer when it is made.
+/// The arguments of each kind of layer when it is made.
 struct LayerSite {
-  const CudaQueue& queue;  ///< Whose device it is for.
+  const CudaQueue& queue;  ///< The layer runs on its device.
   const NetworkLayer& layer;
   ElementType type;
   std::int64_t batch;
 
   std::int64_t input_elements() const { return batch * layer.input.elements(); }
-  /// All extents of the input but the last are rows.
+  /// The input as rows: the last extent is the columns, all others are rows.
   Rows rows() const {
     const std::int64_t columns = layer.input.extents.back();
     return {input_elements() / columns, columns};
@@ -38,34 +38,33 @@ inline CUdeviceptr at_or_none(const std::vector<CUdeviceptr>& list, std::size_t 
   return slot == kNoSlot ? 0 : list[slot];
 }
 
-/// What a norm whose input is `x` keeps.
+/// The input `x` of a norm and the moments that it keeps.
 inline Normed normed(const CudaCall& call, CUdeviceptr x, const NormSlots& slots) {
   return {x, call.kept[slots.mean], call.kept[slots.rstd]};
 }
 
-/// `elements` behind a pointer.
+/// The address `elements` elements behind a pointer.
 inline CUdeviceptr advanced(CUdeviceptr data, std::int64_t elements, ElementType type) {
   return data + static_cast<CUdeviceptr>(elements * bytes_of(type));
 }
 
-/// Makes a product ready that a layer will ask for; its operands are made for the while of it.
-/// Their pointers are replaced by others that are aligned alike, to 16 bytes at most; in all else
-/// it is the product that multiply() will see.
+/// Prepares a product for a later multiply(). The operands' pointers are replaced by temporary ones
+/// of the same alignment, at most 16 bytes. In all else it is the product that multiply() will see.
 void prepare_gemm(const LayerSite& site, CudaGemm product);
 
-/// y = x W^T + b of x [rows, inputs] and W [outputs, inputs].
+/// The dense layer y = x W^T + b, with x [rows, inputs] and W [outputs, inputs].
 class Dense {
  public:
   Dense(ElementType type, std::int64_t rows, std::int64_t inputs, std::int64_t outputs)
       : type_(type), rows_(rows), inputs_(inputs), outputs_(outputs) {}
 
-  /// Makes the products of all passes ready. `bias`: whether forward() gets one.
+  /// Prepares the products of all passes. `bias`: whether forward() gets a bias.
   void prepare(const LayerSite& site, bool bias) const;
-  /// Only that of weight_gradient().
+  /// Prepares only the product of weight_gradient().
   void prepare_weight(const LayerSite& site) const { prepare_gemm(site, weight_gemm()); }
 
-  /// Without a bias where that is 0. The skip [rows, outputs] is added unless it is 0; it needs a
-  /// bias beside it.
+  /// Computes y. `bias` = 0 means no bias. The skip [rows, outputs] is added unless it is 0.
+  /// Requires: a skip comes with a bias.
   void forward(const CudaQueue& queue, CUdeviceptr y, CUdeviceptr x, CUdeviceptr weight,
                CUdeviceptr bias, CUdeviceptr skip = 0) const;
   void input_gradient(const CudaQueue& queue, CUdeviceptr x_gradient, CUdeviceptr y_gradient,
@@ -73,7 +72,7 @@ class Dense {
   /// Adds to the gradient.
   void weight_gradient(const CudaQueue& queue, CUdeviceptr weight_gradient, CUdeviceptr y_gradient,
                        CUdeviceptr x) const;
-  /// Adds to the gradient; `partial` is scratch of partial_floats(output()).
+  /// Adds to the gradient. `partial` is scratch of partial_floats(output()) floats.
   void bias_gradient(const CudaQueue& queue, CUdeviceptr bias_gradient, CUdeviceptr y_gradient,
                      CUdeviceptr partial) const {
     add_column_sums(queue, type_, bias_gradient, y_gradient, output(), partial);
@@ -102,7 +101,7 @@ class RowNorm {
     layer_norm(queue, type_, output, normed(call, call.input, slots_),
                call.parameters[slots_.scale], call.parameters[slots_.shift], rows_);
   }
-  /// Adds `skip` unless it is 0. Nothing to do where the gradient is not wanted.
+  /// Adds `skip` unless it is 0. No work if the gradient is not wanted.
   void backward_input(const CudaQueue& queue, const CudaCall& call, CUdeviceptr output_gradient,
                       CUdeviceptr skip) const {
     if (call.input_gradient == 0) return;
@@ -110,7 +109,7 @@ class RowNorm {
                               normed(call, call.input, slots_), call.parameters[slots_.scale],
                               rows_);
   }
-  /// `partial` is scratch of partial_floats() of the rows.
+  /// `partial` is scratch of partial_floats(rows) floats.
   void backward_weight(const CudaQueue& queue, const CudaCall& call, CUdeviceptr output_gradient,
                        CUdeviceptr partial) const {
     add_scale_gradient(queue, type_, call.gradients[slots_.scale], output_gradient,
@@ -124,7 +123,7 @@ class RowNorm {
   Rows rows_;
 };
 
-/// The norm at the start of a block, between tensors of its own.
+/// The norm at the start of a block, with tensors of its own.
 class BlockNorm {
  public:
   BlockNorm(const BlockNormSlots& slots, ElementType type, const Rows& rows)
@@ -137,7 +136,7 @@ class BlockNorm {
   void forward(const CudaQueue& queue, const CudaCall& call) const {
     norm_.forward(queue, call, output(call));
   }
-  /// As that of RowNorm.
+  /// As RowNorm::backward_input.
   void backward_input(const CudaQueue& queue, const CudaCall& call, CUdeviceptr skip) const {
     norm_.backward_input(queue, call, output_gradient(call), skip);
   }
@@ -150,7 +149,7 @@ class BlockNorm {
   RowNorm norm_;
 };
 
-// The kinds.
+// The kinds of layers.
 
 std::unique_ptr<CudaLayer> make_layer(const Linear& settings, const LayerSite& site);
 std::unique_ptr<CudaLayer> make_layer(const Relu& settings, const LayerSite& site);

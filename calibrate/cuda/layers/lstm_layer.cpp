@@ -1,4 +1,4 @@
-// LSTM: the inputs of all tokens in one product, then a product and the cells of one token after
+// LSTM: one product for the inputs of all tokens, then a product and the cells for one token after
 // the other.
 //
 // SPDX-License-Identifier: MIT
@@ -26,7 +26,7 @@ class LstmLayer : public CudaLayer {
     PLUMBLINE_CHECK(site.layer.input.extents.size() == 2, site.layer.name);
     from_input_.prepare(site, /*bias=*/true);
     from_hidden_.prepare_weight(site);
-    // A product for each token: where it begins is aligned in its own way.
+    // One product per token, as each token's start has its own alignment.
     for (std::int64_t token = 1; token < shape_.tokens; ++token) {
       prepare_gemm(site, hidden_gemm(token, 0, 0, 0));
       prepare_gemm(site, after_product(token, 0, 0));
@@ -102,7 +102,7 @@ class LstmLayer : public CudaLayer {
     return p;
   }
 
-  /// What one token adds to the gradient of the h before it: its gates' gradient x W.
+  /// One token's part of the gradient of the h before it: its gates' gradient x W.
   CudaGemm after_product(std::int64_t token, CUdeviceptr gates_gradient, CUdeviceptr weight) const {
     const std::int64_t size = shape_.hidden;
     return {shape_.samples,
@@ -121,7 +121,7 @@ class LstmLayer : public CudaLayer {
   Dense from_hidden_;          ///< For the gradient of its weight.
   CudaScratch from_after_;     ///< [samples, hidden]
   CudaScratch cell_gradient_;  ///< The same, fp32.
-  CudaScratch previous_;       ///< The h that each token starts from.
+  CudaScratch previous_;       ///< The h from which each token starts.
   CudaScratch partial_;
 };
 

@@ -9,18 +9,18 @@
 namespace plumbline::cuda {
 namespace {
 
-/// The most bytes of scores that are there at a time.
+/// The most bytes of scores in memory at a time.
 constexpr std::int64_t kMaxScores = std::int64_t{256} << 20U;
 
-/// The largest divisor of the batch whose scores are no more than that; at least a sample.
+/// The largest divisor of the batch whose scores take at most that; at least 1.
 std::int64_t samples_at_a_time(std::int64_t batch, std::int64_t bytes_of_sample) {
   std::int64_t samples = batch;
   while (samples > 1 && (batch % samples != 0 || samples * bytes_of_sample > kMaxScores)) --samples;
   return samples;
 }
 
-/// Products have heads or samples as their batch, whose places are strides, whichever are more; the
-/// others come one after the other. The softmax is one of all.
+/// The batch of a product is the heads or the samples, whichever are more; strides lead from one to
+/// the next. The others are done one after the other. One softmax does all.
 class UnfusedAttention : public Attention {
  public:
   UnfusedAttention(const AttentionBlock& settings, const LayerSite& site)
@@ -34,7 +34,7 @@ class UnfusedAttention : public Attention {
         by_samples_(samples_ > heads_),
         probabilities_(site.scratch(samples_ * heads_ * tokens_ * tokens_)),
         gradient_(site.scratch(samples_ * heads_ * tokens_ * tokens_)) {
-    // A head's place says how its operands are aligned; all samples are as the first.
+    // A head's place decides the alignment of its operands; all samples are like the first.
     for (std::int64_t i = 0; i < (by_samples_ ? heads_ : 1); ++i) {
       for (const CudaGemm& product :
            {scores(i, 0), context(i, 0, 0), probability_gradient(i, 0, 0), value_gradient(i, 0, 0),
@@ -90,8 +90,8 @@ class UnfusedAttention : public Attention {
     return static_cast<float>(1 / std::sqrt(static_cast<double>(head_size())));
   }
 
-  /// Of head i of all samples, or of all heads of sample i: rows `stride` apart, a sample's
-  /// `of_sample` and a head's `of_head` elements behind the one before.
+  /// The operand for head i of all samples, or for all heads of sample i. Rows are `stride`
+  /// elements apart, samples `of_sample`, heads `of_head`.
   Operand operand(std::int64_t i, CUdeviceptr data, std::int64_t stride, std::int64_t of_sample,
                   std::int64_t of_head, bool turned = false) const {
     return {advanced(data, i * (by_samples_ ? of_head : of_sample), type_), stride,
@@ -147,7 +147,7 @@ class UnfusedAttention : public Attention {
                    score_factor());
   }
 
-  /// The batch of each product, and how many come one after the other.
+  /// The batch of each product, and the number of products one after the other.
   std::int64_t together() const { return by_samples_ ? samples_ : heads_; }
   std::int64_t in_turn() const { return by_samples_ ? heads_ : samples_; }
   template <class GemmOf>
@@ -162,10 +162,10 @@ class UnfusedAttention : public Attention {
   std::int64_t features_;
   std::int64_t heads_;
   bool causal_;
-  std::int64_t samples_;       ///< Whose scores are there at a time.
-  bool by_samples_;            ///< Are a product's batch; else heads are.
+  std::int64_t samples_;       ///< Samples whose scores are in memory at a time.
+  bool by_samples_;            ///< Samples are a product's batch; else heads are.
   CudaScratch probabilities_;  ///< [samples, heads, tokens, tokens]; first scores.
-  CudaScratch gradient_;       ///< Of the same.
+  CudaScratch gradient_;       ///< The gradient of these.
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace plumbline {
 
-/// Need no library; far from the device's speed.
+/// Convolutions that need no library. Far from the device's speed.
 std::unique_ptr<CudaConvolutions> builtin_convolutions();
 
 }  // namespace plumbline

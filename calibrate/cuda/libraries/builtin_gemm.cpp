@@ -1,4 +1,4 @@
-// Nothing to choose, so nothing to prepare.
+// The plain product. It has no choices, so it prepares nothing.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/builtin_gemm.h"

@@ -9,8 +9,8 @@
 
 namespace plumbline {
 
-/// Runs on any device and needs no library; far from the device's speed, and without its matrix
-/// units: tf32 is computed as fp32.
+/// Products that run on any device and need no library. Far from the device's speed. They do not
+/// use the matrix units: tf32 is computed as fp32.
 std::unique_ptr<CudaGemms> builtin_gemm();
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Grids, blocks and arguments of the own kernels.
+// Grids, blocks and arguments of our own kernels.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/builtin_kernels.h"
@@ -13,7 +13,7 @@
 namespace plumbline::cuda {
 namespace {
 
-// Column sums: chunks of rows by the shape alone, so that the order of a sum is.
+// Column sums. The shape alone decides the chunks of rows, and so the order of a sum.
 
 constexpr std::int64_t kMaxChunks = 64;
 constexpr std::int64_t kMinChunk = 64;  // rows
@@ -51,8 +51,8 @@ Members members_of(const std::vector<CUdeviceptr>& gradients) {
   return members;
 }
 
-/// As in kernels/fused_attention.cu: the rows of a block, and its launches by the columns of a
-/// tile, a head or more of them.
+/// As in kernels/fused_attention.cu: the rows of a block, and launches by the columns of a tile,
+/// which hold at least a head.
 constexpr std::int64_t kAttentionRows = 64;
 constexpr std::int64_t kAttentionThreads = 128;
 constexpr std::int64_t kMaxHeadSize = 128;
@@ -68,7 +68,7 @@ std::int64_t tile_columns(const AttentionShape& shape) {
   return size <= 32 ? 32 : size <= 64 ? 64 : kMaxHeadSize;
 }
 
-/// Of so many rows of bf16, 16 bytes apart.
+/// The floats of a tile of `rows` rows of bf16 with 16 bytes of padding.
 std::int64_t tile_floats(const AttentionShape& shape, std::int64_t rows) {
   return rows * (tile_columns(shape) + 8) / 2;
 }
@@ -85,7 +85,7 @@ void launch_heads(const CudaQueue& queue, const AttentionShape& shape, const std
          kAttentionThreads, shared_floats, arguments..., of_heads);
 }
 
-/// As in kernels/product.cu.
+/// As in kernels/gemm.cu.
 struct GemmShape {
   Count rows, columns, depth, batch;
   Count a_stride, a_step, b_stride, b_step, c_stride, c_step;

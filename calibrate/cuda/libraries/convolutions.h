@@ -15,9 +15,9 @@ namespace plumbline {
 
 struct CudaQueue;
 
-/// From x [samples, inputs, height, width] to y [samples, outputs, height', width'] with weight
-/// [outputs, inputs, kernel, kernel]; cross-correlation, as everywhere in the field. Dense, of the
-/// network's element type; sums are fp32.
+/// A convolution from x [samples, inputs, height, width] to y [samples, outputs, height', width']
+/// with weight [outputs, inputs, kernel, kernel]; a cross-correlation, as usual. Tensors are dense,
+/// of the network's element type; sums are fp32.
 struct CudaConvolution {
   std::int64_t samples = 0;
   std::int64_t inputs = 0;
@@ -28,7 +28,7 @@ struct CudaConvolution {
   std::int64_t stride = 1;
   std::int64_t padding = 0;
 
-  std::int64_t places(std::int64_t extent) const {  ///< Along one of the last two extents.
+  std::int64_t places(std::int64_t extent) const {  ///< Outputs along height or width.
     return (extent + 2 * padding - kernel) / stride + 1;
   }
   std::int64_t input_elements() const { return samples * inputs * height * width; }
@@ -40,20 +40,20 @@ struct CudaConvolution {
   friend auto operator<=>(const CudaConvolution&, const CudaConvolution&) = default;
 };
 
-/// The convolutions of one device; one thread at a time uses it, on one stream. The same call gives
+/// The convolutions of one device. One thread at a time uses it, on one stream. The same call gives
 /// the same bits.
 class CudaConvolutions {
  public:
   virtual ~CudaConvolutions() = default;
 
-  /// Makes all three passes ready (choices among algorithms, timed on the queue's device; scratch),
-  /// so that they only enqueue.
+  /// Prepares all three passes, so that they only enqueue: chooses algorithms, timed on the queue's
+  /// device, and allocates scratch.
   virtual void prepare(const CudaQueue& queue, ElementType type, const CudaConvolution& shape) = 0;
 
-  /// Where `adds`, to what is in y.
+  /// Writes y, or adds to it if `adds`.
   virtual void forward(const CudaQueue& queue, ElementType type, const CudaConvolution& shape,
                        CUdeviceptr y, CUdeviceptr x, CUdeviceptr weight, bool adds) = 0;
-  /// Where `adds`, to what is in x_gradient.
+  /// Writes x_gradient, or adds to it if `adds`.
   virtual void input_gradient(const CudaQueue& queue, ElementType type,
                               const CudaConvolution& shape, CUdeviceptr x_gradient,
                               CUdeviceptr y_gradient, CUdeviceptr weight, bool adds) = 0;
@@ -62,10 +62,10 @@ class CudaConvolutions {
                                const CudaConvolution& shape, CUdeviceptr weight_gradient,
                                CUdeviceptr y_gradient, CUdeviceptr x) = 0;
 
-  /// For provenance: "cuDNN 9.19.0".
+  /// The name for provenance: "cuDNN 9.19.0".
   virtual std::string_view name() const = 0;
-  /// The library's first error where a plain kernel stands in for it, other than that it does not
-  /// support a shape; empty = none.
+  /// The library's first error for which a plain kernel stands in, except unsupported shapes; empty
+  /// = none.
   virtual std::string_view trouble() const { return {}; }
 };
 

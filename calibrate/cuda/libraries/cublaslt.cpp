@@ -134,7 +134,7 @@ std::optional<cublasLtMatmulAlgo_t> algorithm_from(std::string_view text) {
 
 // Plans.
 
-/// The descriptors of a shape, and the algorithm that was chosen for it.
+/// The descriptors of a shape, and its chosen algorithm.
 class CublasLtGemm::Plan {
  public:
   Plan(const CublasLt& library, const GemmShape& of) : shape(of), library_(library) {
@@ -272,7 +272,7 @@ void CublasLtGemm::enqueue(const CudaQueue& queue, const Plan& plan, const CudaG
         &plan.shape);
 }
 
-/// What a profile has chosen, where it runs here.
+/// The algorithm that a profile has chosen, if it runs here.
 std::optional<cublasLtMatmulAlgo_t> CublasLtGemm::taken(const CudaQueue& queue, const Plan& plan,
                                                         const CudaGemm& product) {
   const auto told = choices_.find(to_text(plan.shape));
@@ -309,7 +309,7 @@ std::optional<cublasLtMatmulAlgo_t> CublasLtGemm::chosen(const CudaQueue& queue,
           &plan.shape);
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspaceBytes});
-  // Sums in parts stay fp32, and are added up in order.
+  // Partial sums stay fp32, and are added up in order.
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
          std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, plan.shape.b.alignment);
@@ -319,7 +319,7 @@ std::optional<cublasLtMatmulAlgo_t> CublasLtGemm::chosen(const CudaQueue& queue,
 
   std::array<cublasLtMatmulHeuristicResult_t, kMaxAlgorithms> found{};
   int count = 0;
-  std::string failed;  // other than that this is not supported
+  std::string failed;  // other than "not supported"
   const auto note = [&](const CublasLtError& error) {
     if (failed.empty() && error.status() != CUBLAS_STATUS_NOT_SUPPORTED) failed = error.what();
   };
@@ -340,7 +340,7 @@ std::optional<cublasLtMatmulAlgo_t> CublasLtGemm::chosen(const CudaQueue& queue,
         min = time;
         best = found[i].algo;
       }
-    } catch (const CublasLtError& error) {  // estimates promise more than runs
+    } catch (const CublasLtError& error) {  // not every estimated algorithm runs
       note(error);
     }
   }

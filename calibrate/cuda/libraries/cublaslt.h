@@ -50,11 +50,11 @@ struct CublasLt {
 #undef PLUMBLINE_CUBLASLT_MEMBER
 };
 
-/// From a library's path, or its name, which is looked for as the dynamic linker does; it stays
+/// Loads the library from its path, or by its name, which the dynamic linker searches. It stays
 /// loaded. Errors (no device): it cannot be loaded; it lacks a function.
 Result<CublasLt> load_cublaslt(const std::string& path);
 
-/// A call has failed where it should not.
+/// A call has failed that should not fail.
 class CublasLtError : public std::runtime_error {
  public:
   /// `cublasLtMatmul: CUBLAS_STATUS_NOT_SUPPORTED, the functionality is not supported, for ...`.
@@ -66,8 +66,8 @@ class CublasLtError : public std::runtime_error {
   cublasStatus_t status_;
 };
 
-/// What an algorithm is chosen for: all of a product but where its operands are and by what it is
-/// multiplied.
+/// The shape for which an algorithm is chosen: all of a product except its operands' addresses and
+/// its factors.
 struct GemmShape {
   ElementType type = ElementType::fp32;
   std::int64_t rows = 0;
@@ -76,9 +76,10 @@ struct GemmShape {
   std::int64_t batch = 1;
   struct Operand {
     std::int64_t stride = 0;
-    std::int64_t step = 0;  ///< 0 where there is one product.
+    std::int64_t step = 0;  ///< 0 for a single product.
     bool turned = false;
-    /// In bytes, at most 16: of its first element and of all that lie strides and steps behind it.
+    /// The alignment in bytes, at most 16, of its first element and of all elements at its strides
+    /// and steps.
     std::uint32_t alignment = 0;
 
     friend auto operator<=>(const Operand&, const Operand&) = default;
@@ -86,18 +87,19 @@ struct GemmShape {
   Operand a;
   Operand b;
   Operand c;
-  bool adds = false;      ///< beta is not 0.
-  std::uint32_t sms = 0;  ///< Of the device.
+  bool adds = false;      ///< Whether beta is not 0.
+  std::uint32_t sms = 0;  ///< The device's SMs.
 
   friend auto operator<=>(const GemmShape&, const GemmShape&) = default;
 };
 
 GemmShape shape_of(ElementType type, const CudaGemm& product, std::uint32_t sms);
-/// `bf16 512x1024x768 a 768/0@16 b 768/0t@16 c 1024/0@16 sms 32`, with `+` before `c` where it adds
-/// and `*12` behind the extents (rows x columns x depth) for a batch.
+/// The shape as text: `bf16 512x1024x768 a 768/0@16 b 768/0t@16 c 1024/0@16 sms 32`. The extents
+/// are rows x columns x depth. `+` stands before `c` where it adds, and `*12` behind the extents
+/// for a batch.
 std::string to_text(const GemmShape& shape);
 
-/// A matrix as the library is told of it: column-major, extents of its memory.
+/// A matrix as the library describes it: column-major, with the extents of its memory.
 struct ColumnMajor {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -107,8 +109,9 @@ struct ColumnMajor {
   friend bool operator==(const ColumnMajor&, const ColumnMajor&) = default;
 };
 
-/// A row-major matrix is, column by column, its transpose, and C^T = B'^T A'^T: so B is the first
-/// operand, and nothing is turned but what the product says.
+/// A row-major product as a column-major one. A row-major matrix, read column by column, is its
+/// transpose, and C^T = B'^T A'^T. So B is the first operand, and only operands that are stored
+/// turned are turned.
 struct ColumnMajorGemm {
   ColumnMajor first;   ///< B.
   ColumnMajor second;  ///< A.
@@ -116,29 +119,30 @@ struct ColumnMajorGemm {
 };
 ColumnMajorGemm column_major(const GemmShape& shape);
 
-/// An algorithm as text, to be stored: 128 hexadecimal digits; and back, nothing where it is none.
+/// An algorithm as text for storage: 128 hexadecimal digits. And back; nothing if the text is no
+/// algorithm.
 std::string to_text(const cublasLtMatmulAlgo_t& algorithm);
 std::optional<cublasLtMatmulAlgo_t> algorithm_from(std::string_view text);
 
-/// The products of one device. For each shape the best few algorithms by the library's own estimate
-/// are timed, and the fastest stays; sums are fp32 (of operands rounded to tf32 where the type is
-/// that). Has a workspace of its own, so its products stand on one stream.
+/// The matrix products of one device. For each shape, it times the best few algorithms by the
+/// library's own estimate and keeps the fastest. Sums are fp32; operands are rounded to tf32 for
+/// that type. It has its own workspace, so its products are on one stream.
 class CublasLtGemm : public CudaGemms {
  public:
-  /// Choices, by shape, that are no algorithms, or do not run here, are made anew. Requires: the
-  /// device's context current; driver and choices outlive it. Errors: CublasLtError.
+  /// `choices` maps shapes to algorithms. Entries that are no algorithms or do not run here are
+  /// chosen anew. Requires: the device's context is current; driver and choices outlive it. Errors:
+  /// CublasLtError.
   CublasLtGemm(const CudaDriver& driver, const CublasLt& library, CudaChoices& choices);
   ~CublasLtGemm() override;
   CublasLtGemm(const CublasLtGemm&) = delete;
   CublasLtGemm& operator=(const CublasLtGemm&) = delete;
 
-  /// Where no algorithm runs, it is a plain kernel's product, and the name says so. Waits for the
+  /// If no algorithm runs, a plain kernel computes the product, and the name says so. Waits for the
   /// device. Errors: CublasLtError; CudaError.
   void prepare(const CudaQueue& queue, ElementType type, const CudaGemm& product) override;
   bool is_prepared(const CudaQueue& queue, ElementType type,
                    const CudaGemm& product) const override;
-  /// Requires: a product of the same shape was prepared, with operands aligned alike. Errors:
-  /// CublasLtError.
+  /// Requires: a product of the same shape and alignment was prepared. Errors: CublasLtError.
   void multiply(const CudaQueue& queue, ElementType type, const CudaGemm& product) override;
   /// "cublasLt 13.1.0".
   std::string_view name() const override { return name_; }
@@ -149,7 +153,7 @@ class CublasLtGemm : public CudaGemms {
 
   void enqueue(const CudaQueue& queue, const Plan& plan, const CudaGemm& product,
                const cublasLtMatmulAlgo_t& algorithm) const;
-  /// Nothing where none runs.
+  /// Nothing if no algorithm runs.
   std::optional<cublasLtMatmulAlgo_t> chosen(const CudaQueue& queue, const Plan& plan,
                                              const CudaGemm& product);
   std::optional<cublasLtMatmulAlgo_t> taken(const CudaQueue& queue, const Plan& plan,

@@ -23,7 +23,7 @@
 namespace plumbline {
 namespace {
 
-/// Algorithms with larger workspaces are tried only where no other runs.
+/// Algorithms with larger workspaces are tried only if no other runs.
 constexpr std::size_t kLikedWorkspace = std::size_t{256} << 20;
 constexpr int kMaxEstimates = 16;
 
@@ -43,7 +43,7 @@ int math_for(ElementType type) {
   return type == ElementType::tf32 ? cudnn::kDefaultMath : cudnn::kTensorOpMath;
 }
 
-/// Of one pass, for choices.
+/// The key of one pass in choices.
 std::string key_of(const std::string& convolution, std::size_t pass, std::uint32_t sms) {
   constexpr std::array<std::string_view, kConvolutionPasses> names = {"forward", "input gradient",
                                                                       "weight gradient"};
@@ -85,10 +85,10 @@ std::string to_text(ElementType type, const CudaConvolution& c) {
 
 // Plans.
 
-/// The descriptors of a shape, and the algorithms that were chosen for it.
+/// The descriptors of a shape, and its chosen algorithms.
 namespace {
 
-/// The first error other than that something is not supported.
+/// Keeps the first error other than "not supported".
 void note(const CudnnError& error, std::string& first) {
   if (first.empty() && error.status() != cudnn::kNotSupported) first = error.what();
 }
@@ -119,7 +119,7 @@ class CudnnConvolutions::Plan {
   cudnn::Tensor y = nullptr;
   cudnn::Filter weight = nullptr;
   cudnn::Convolution convolution = nullptr;
-  /// Of each pass; nothing where none runs: then it is a plain kernel.
+  /// The choice of each pass. Nothing if no algorithm runs: then a plain kernel does the pass.
   std::array<std::optional<Choice>, kConvolutionPasses> choices{};
 
  private:
@@ -198,7 +198,7 @@ void CudnnConvolutions::try_on(const CudaQueue& queue) {
   }
   PLUMBLINE_CUDA(*queue.driver, cuStreamSynchronize, queue.stream);
   if (failed) throw CudnnError(*failed);
-  plan.check(kPassCalls[kForwardPass], cudnn::kNotSupported);  // it offers nothing
+  plan.check(kPassCalls[kForwardPass], cudnn::kNotSupported);  // the library offers no algorithm
 }
 
 void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,
@@ -223,12 +223,12 @@ void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,
     plain_->prepare(queue, type, shape);
     if (!name_.ends_with(kAndPlainKernels)) name_ += kAndPlainKernels;
   }
-  // What still runs on the operands ends before they are freed.
+  // Work on the operands must end before they are freed.
   PLUMBLINE_CUDA(*queue.driver, cuStreamSynchronize, queue.stream);
   plans_.emplace(std::pair(type, shape), std::move(plan));
 }
 
-/// What the library could do, if anything.
+/// The algorithms that the library offers, if any.
 std::vector<cudnn::AlgorithmEstimate> CudnnConvolutions::estimates(ElementType type,
                                                                    const Plan& plan,
                                                                    std::size_t pass,
@@ -269,8 +269,8 @@ void CudnnConvolutions::estimate(ElementType type, const Plan& plan, std::size_t
   }
 }
 
-/// What makes the same bits every time, the fastest of those that run. In fp32 nothing is rounded
-/// to less, else an algorithm has the kind of arithmetic that it was estimated with.
+/// Chooses the fastest deterministic algorithm that runs. In fp32 no operand is rounded to less.
+/// For other types an algorithm has the arithmetic of its estimate.
 void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& plan,
                                std::size_t pass, const Operands& operands) {
   std::string failed;
@@ -283,7 +283,7 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
             fit.end());
   std::stable_sort(fit.begin(), fit.end(),
                    [](const auto& one, const auto& other) { return one.memory < other.memory; });
-  // What was chosen before comes first, and is the only one if it still runs.
+  // The earlier choice comes first, and is the only one tried if it still runs.
   std::string& chosen = choices_[key_of(plan.text, pass, queue.sms)];
   const std::string known = chosen;
   std::stable_partition(fit.begin(), fit.end(),
@@ -296,7 +296,7 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
                         estimate.memory};
     try {
       make_room(queue, estimate.memory);
-      // All add to what is there, as all have to be able to.
+      // All algorithms are timed adding to the output, as all must be able to do that.
       const double time = median_milliseconds(
           queue, [&] { enqueue(queue, plan, pass, choice, operands, /*adds=*/true); });
       if (!is_clearly_faster(time, min)) continue;
@@ -304,7 +304,7 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
       plan.choices[pass] = choice;
       chosen = text_of(estimate);
       if (chosen == known) break;
-    } catch (const CudnnError& error) {  // estimates promise more than runs
+    } catch (const CudnnError& error) {  // not every estimated algorithm runs
       note(error, failed);
     } catch (const CudaError& error) {
       if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
@@ -314,7 +314,7 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
     choices_.erase(key_of(plan.text, pass, queue.sms));
     if (trouble_.empty()) trouble_ = std::move(failed);
   }
-  // One that got no room has left less than those that stay need.
+  // A failed allocation has left a smaller workspace than the other choices need.
   if (const auto& choice = plan.choices[pass]) needed_ = std::max(needed_, choice->memory);
   make_room(queue, needed_);
 }

@@ -20,15 +20,16 @@
 #include "calibrate/cuda/driver/scratch.h"
 #include "calibrate/cuda/libraries/convolutions.h"
 
-/// The part of cuDNN 9's C interface that is called: its header comes with the library, not with
-/// CUDA's toolkit, and builds need neither. A test compares it with the header where that is there.
+/// The part of cuDNN 9's C interface that is called. The library's header comes with the library,
+/// not with CUDA's toolkit, and builds need neither. A test compares this part with the header if
+/// that is there.
 namespace plumbline::cudnn {
 
 using Handle = struct HandleOfDevice*;
 using Tensor = struct TensorDescriptor*;
 using Filter = struct FilterDescriptor*;
 using Convolution = struct ConvolutionDescriptor*;
-/// The enumerations are ints.
+/// The library's enumerations are ints here.
 using Status = int;
 
 inline constexpr Status kSuccess = 0;
@@ -42,7 +43,8 @@ inline constexpr int kTensorOpMath = 1;
 inline constexpr int kFmaMath = 3;
 inline constexpr int kDeterministic = 1;  ///< cudnnDeterminism_t
 
-/// An algorithm as the library estimates it: the same for all passes but for the numbering.
+/// An algorithm with the library's estimates. The struct is the same for all passes; only the
+/// numbers of algorithms differ.
 struct AlgorithmEstimate {
   int algorithm;
   Status status;
@@ -53,7 +55,7 @@ struct AlgorithmEstimate {
   int reserved[3];
 };
 
-/// The library's functions, by their names there without `cudnn`.
+/// The library's functions, by their names without `cudnn`.
 struct Functions {
   std::size_t (*GetVersion)();
   const char* (*GetErrorString)(Status);
@@ -93,7 +95,7 @@ struct Functions {
 
 }  // namespace plumbline::cudnn
 
-/// Every one of them.
+/// Every function of the table.
 #define PLUMBLINE_CUDNN_CALLS(CALL)              \
   CALL(GetVersion)                               \
   CALL(GetErrorString)                           \
@@ -121,11 +123,11 @@ namespace plumbline {
 
 using Cudnn = cudnn::Functions;
 
-/// From a library's path, or its name, which is looked for as the dynamic linker does; it stays
+/// Loads the library from its path, or by its name, which the dynamic linker searches. It stays
 /// loaded. Errors (no device): it cannot be loaded; it lacks a function.
 Result<Cudnn> load_cudnn(const std::string& path);
 
-/// A call has failed where it should not.
+/// A call has failed that should not fail.
 class CudnnError : public std::runtime_error {
  public:
   /// `cudnnConvolutionForward: CUDNN_STATUS_NOT_SUPPORTED, for ...`.
@@ -140,23 +142,22 @@ class CudnnError : public std::runtime_error {
 /// `bf16 8x64x56x56 to 128, kernel 3, stride 1, padding 1`.
 std::string to_text(ElementType type, const CudaConvolution& shape);
 
-/// The convolutions of one device. For each shape and pass the algorithms that the library says
-/// make the same bits every time are timed, and the fastest stays; where none runs, a plain kernel
-/// does that pass. Sums are fp32 (of operands rounded to tf32 where the type is that). Pictures
-/// stay [samples, channels, height, width]. The workspace is shared by all, so they stand on one
-/// stream.
+/// The convolutions of one device. For each shape and pass, it times the algorithms that the
+/// library calls deterministic and keeps the fastest. If none runs, a plain kernel does the pass.
+/// Sums are fp32; operands are rounded to tf32 for that type. Pictures stay [samples, channels,
+/// height, width]. All share one workspace, so they are on one stream.
 class CudnnConvolutions : public CudaConvolutions {
  public:
-  /// Choices, by pass, shape and number of SMs, that the library does not offer are made anew.
-  /// Requires: the device's context current; the choices outlive it. Errors: CudnnError.
+  /// `choices` maps pass, shape and number of SMs to algorithms. Entries that the library does not
+  /// offer are chosen anew. Requires: the device's context is current; the choices outlive it.
+  /// Errors: CudnnError.
   CudnnConvolutions(const Cudnn& library, CudaChoices& choices);
   ~CudnnConvolutions() override;
   CudnnConvolutions(const CudnnConvolutions&) = delete;
   CudnnConvolutions& operator=(const CudnnConvolutions&) = delete;
 
-  /// Convolves a picture of one number on the queue's stream, and waits: by the first of the
-  /// algorithms that the library offers which runs. Errors: CudnnError, where none does; CudaError,
-  /// where that does not go with this stream.
+  /// Convolves a picture of one number on the queue's stream and waits. Uses the first offered
+  /// algorithm that runs. Errors: CudnnError if none runs; CudaError if the stream cannot be used.
   void try_on(const CudaQueue& queue);
 
   /// Waits for the device. Errors: CudnnError; CudaError.
@@ -168,7 +169,7 @@ class CudnnConvolutions : public CudaConvolutions {
                       bool adds) override;
   void weight_gradient(const CudaQueue& queue, ElementType type, const CudaConvolution& shape,
                        CUdeviceptr weight_gradient, CUdeviceptr y_gradient, CUdeviceptr x) override;
-  /// "cuDNN 9.19.0"; with " and plain kernels" where a pass has come to that.
+  /// "cuDNN 9.19.0", with " and plain kernels" if plain kernels do some pass.
   std::string_view name() const override { return name_; }
   std::string_view trouble() const override { return trouble_; }
 
@@ -177,10 +178,10 @@ class CudnnConvolutions : public CudaConvolutions {
   struct Choice {
     int algorithm = 0;
     int math = 0;
-    std::size_t memory = 0;  ///< Of its workspace.
+    std::size_t memory = 0;  ///< The bytes of its workspace.
   };
   struct Operands {
-    CUdeviceptr x = 0;  ///< Or its gradient, as the others.
+    CUdeviceptr x = 0;  ///< Or its gradient, like the others.
     CUdeviceptr weight = 0;
     CUdeviceptr y = 0;
   };
@@ -205,13 +206,13 @@ class CudnnConvolutions : public CudaConvolutions {
   CudaChoices& choices_;
   CudaScratch workspace_;
   std::size_t workspace_bytes_ = 0;
-  std::size_t needed_ = 0;  ///< Bytes of it, by what was chosen.
+  std::size_t needed_ = 0;  ///< Workspace bytes that the choices need.
   std::map<std::pair<ElementType, CudaConvolution>, std::unique_ptr<Plan>> plans_;
 };
 
-/// Starts it for the streams of a device: in the GPU's own context, as libraries expect, or, where
-/// it does not convolve on them then, in that of the device, which is current at the end. Errors:
-/// CudnnError; CudaError.
+/// Starts cuDNN for the streams of a device: in the GPU's primary context, as libraries expect. If
+/// convolutions on the streams then fail, starts it in the device's context. The device's context
+/// is current at the end. Errors: CudnnError; CudaError.
 std::unique_ptr<CudnnConvolutions> start_cudnn(const CudaDriver& driver, const CudaDevice& device,
                                                const Cudnn& library, CudaChoices& choices);
 

@@ -30,8 +30,8 @@ std::string plain_instead_of(std::string_view what, std::string_view why) {
   return fmt::format("{} are those of a plain kernel, far from the device's speed: {}", what, why);
 }
 
-/// The library's functions; nothing where it is not there, and why: a sentence that begins with
-/// what is our own now.
+/// The library's functions. Nothing if the library is missing; then the reason, a sentence that
+/// begins with the work that our own kernels now do.
 template <class Functions>
 std::optional<Functions> found_or_noted(const CudaLibraryKind& kind,
                                         Result<Functions> (*load)(const std::string&),
@@ -55,7 +55,7 @@ DeviceLibraries::DeviceLibraries(CudaDevices& devices, const Network& network, b
   std::optional<Cudnn> cudnn;
   if (!own) cublaslt = found_or_noted(kCublasLt, &load_cublaslt, "matrix products", missing_);
   if (!own && convolves) cudnn = found_or_noted(kCudnn, &load_cudnn, "convolutions", missing_);
-  // A library that does not start on one device is left out on all: they share their choices.
+  // A library that does not start on one device is not used on any: they share their choices.
   const auto on_each = [&](const auto& make) {
     for (std::size_t i = 0; i < devices.all().size(); ++i) {
       PLUMBLINE_CUDA(devices.driver(), cuCtxSetCurrent, devices.all()[i].primary);

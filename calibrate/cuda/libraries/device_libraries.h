@@ -1,4 +1,4 @@
-// What computes products and convolutions on the devices of a backend.
+// The libraries for products and convolutions on the devices of a backend.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -19,29 +19,31 @@
 
 namespace plumbline {
 
-/// cuBLASLt's products and, where the network has any, cuDNN's convolutions, where these are
-/// installed, else our own. The devices outlive it.
+/// cuBLASLt for products and, if the network has any, cuDNN for convolutions. Where these are not
+/// installed, our own kernels. The devices outlive it.
 class DeviceLibraries {
  public:
-  /// `own` asks for our own in any case; `nccl` is there where tensors go by it. Libraries are
-  /// started in the GPU's primary context, as they expect, also for parts of it. Errors: CudaError.
+  /// `own` asks for our own kernels in any case. `nccl` is set if it moves the tensors. Libraries
+  /// are started in the GPU's primary context, as they expect, also for parts of a GPU. Errors:
+  /// CudaError.
   DeviceLibraries(CudaDevices& devices, const Network& network, bool own,
                   const std::optional<Nccl>& nccl);
-  /// Takes the algorithms that a profile was measured with.
+  /// Uses the algorithms with which a profile was measured.
   void take(const CudaChoices& choices) { choices_ = choices; }
-  /// The algorithms that were chosen so far, or taken: devices with as many SMs share them.
+  /// The algorithms that were chosen or taken so far. Devices with the same number of SMs share
+  /// them.
   const CudaChoices& choices() const { return choices_; }
   ~DeviceLibraries();
   DeviceLibraries(const DeviceLibraries&) = delete;
   DeviceLibraries& operator=(const DeviceLibraries&) = delete;
 
-  /// For work on one of the device's streams.
+  /// A queue for work on one of the device's streams.
   CudaQueue queue(std::size_t device, CUstream stream);
-  /// What they are: "cublasLt 13.1.0, cuDNN 9.19.0".
+  /// The libraries' names: "cublasLt 13.1.0, cuDNN 9.19.0".
   std::string name() const;
-  /// What moves tensors from GPU to GPU; null = copies do.
+  /// The library that moves tensors from GPU to GPU; null = copies do.
   const Nccl* nccl() const { return nccl_ ? &*nccl_ : nullptr; }
-  /// Why some are our own although nobody asked for them; a sentence each.
+  /// The reasons why our own kernels are used although nobody asked for them; a sentence each.
   std::vector<std::string> missing() const;
 
  private:
@@ -57,8 +59,8 @@ class DeviceLibraries {
   std::vector<std::string> missing_;
 };
 
-/// NCCL for these devices, where it is asked for and there are several: `given`, or else what is
-/// installed. Errors (no device): it is not there; the devices are parts of one GPU.
+/// NCCL for these devices, if it is asked for and there are several: `given`, or else the installed
+/// one. Errors (no device): NCCL is not there; the devices are parts of one GPU.
 Result<std::optional<Nccl>> nccl_for(CudaDevices& devices, bool asked, const Nccl* given);
 
 }  // namespace plumbline

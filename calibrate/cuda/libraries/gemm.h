@@ -14,9 +14,9 @@ namespace plumbline {
 
 struct CudaQueue;
 
-/// C = A' B' + beta C over `batch` products, row-major: A' is [rows, depth], B' is [depth,
-/// columns], each stored turned where said. Sums are fp32. A, B and C have the network's element
-/// type; a row of each lies `stride` elements behind the one before, a product `step` elements.
+/// C = alpha A' B' + beta C over `batch` products, row-major. A' is [rows, depth] and B' is [depth,
+/// columns]; each is stored as its transpose where `turned`. Sums are fp32. A, B and C have the
+/// network's element type. Rows lie `stride` elements apart, products `step` elements.
 struct CudaGemm {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -35,24 +35,24 @@ struct CudaGemm {
   float beta = 0;
 };
 
-/// The products of one device; one thread at a time uses it. The same product gives the same bits.
+/// The matrix products of one device. One thread at a time uses it. The same product gives the same
+/// bits.
 class CudaGemms {
  public:
   virtual ~CudaGemms() = default;
 
-  /// Makes ready whatever this shape needs (a choice among algorithms, timed on the queue's
-  /// device), so that multiply() only enqueues. Pointers are those of real operands, whose content
-  /// is lost.
+  /// Prepares this shape, so that multiply() only enqueues: chooses an algorithm, timed on the
+  /// queue's device. Requires: pointers to real operands; their content is lost.
   virtual void prepare(const CudaQueue& queue, ElementType type, const CudaGemm& product) = 0;
-  /// Whether that was done for this shape: then operands need not be there. Of pointers only the
-  /// alignment counts.
+  /// Whether this shape is prepared: then prepare() needs no operands. Only the alignment of the
+  /// pointers counts here.
   virtual bool is_prepared(const CudaQueue& queue, ElementType type,
                            const CudaGemm& product) const = 0;
   virtual void multiply(const CudaQueue& queue, ElementType type, const CudaGemm& product) = 0;
-  /// What was chosen, for provenance: "cublasLt 13.1.0, algorithm 66 ...".
+  /// The choice, for provenance: "cublasLt 13.1.0, algorithm 66 ...".
   virtual std::string_view name() const = 0;
-  /// The library's first error where a plain kernel stands in for it, other than that it does not
-  /// support a shape; empty = none.
+  /// The library's first error for which a plain kernel stands in, except unsupported shapes; empty
+  /// = none.
   virtual std::string_view trouble() const { return {}; }
 };
 

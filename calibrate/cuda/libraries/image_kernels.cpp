@@ -37,8 +37,8 @@ WindowShape window_shape(const CudaConvolution& c) {
 /// Rows and columns of the weights.
 Rows weight_rows(const CudaConvolution& c) { return {c.outputs, c.inputs * c.kernel * c.kernel}; }
 
-/// So many parts of the depth of a weight's gradient that small weights fill a device too. By the
-/// shape alone, so that the order of a sum is.
+/// The number of parts of the depth of a weight's gradient, so that small weights also fill a
+/// device. The shape alone decides it, and so the order of a sum.
 std::int64_t weight_chunks(const CudaConvolution& c) {
   constexpr std::int64_t kEnoughTiles = 512;
   constexpr std::int64_t kMinPlaces = 256;
@@ -49,7 +49,7 @@ std::int64_t weight_chunks(const CudaConvolution& c) {
                                   divided_up(places, kMinPlaces));
 }
 
-/// A block for each channel, with a float of shared memory for each thread.
+/// Launches one block per channel, with a float of shared memory per thread.
 template <class... Arguments>
 void launch_channels(const CudaQueue& queue, std::string_view kernel, const Channels& shape,
                      Arguments... arguments) {

@@ -1,5 +1,5 @@
-// The own kernels for pictures and for the cells of an LSTM as functions: each enqueues one or two
-// of calibrate/cuda/kernels/, where the formulas are.
+// Our own kernels for pictures and for the cells of an LSTM as functions. Each enqueues one or two
+// kernels of calibrate/cuda/kernels/, which have the formulas.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -23,7 +23,7 @@ void convolution(const CudaQueue& queue, ElementType type, const CudaConvolution
 void convolution_input_gradient(const CudaQueue& queue, ElementType type,
                                 const CudaConvolution& shape, CUdeviceptr x_gradient,
                                 CUdeviceptr y_gradient, CUdeviceptr weight, bool adds);
-/// The fp32 numbers that the next one needs as scratch.
+/// The number of fp32 elements that the next function needs as scratch.
 std::int64_t weight_partial_floats(const CudaConvolution& shape);
 void add_convolution_weight_gradient(const CudaQueue& queue, ElementType type,
                                      const CudaConvolution& shape, CUdeviceptr weight_gradient,
@@ -31,7 +31,7 @@ void add_convolution_weight_gradient(const CudaQueue& queue, ElementType type,
 
 // Pooling.
 
-/// The window of a convolution; its outputs are not used.
+/// The window is that of a convolution; its `outputs` are not used.
 void max_pool(const CudaQueue& queue, ElementType type, const CudaConvolution& window,
               CUdeviceptr y, CUdeviceptr x);
 void max_pool_gradient(const CudaQueue& queue, ElementType type, const CudaConvolution& window,
@@ -48,7 +48,7 @@ struct Channels {
   std::int64_t elements() const { return samples * channels * area; }
 };
 
-/// Each element becomes the bias of its channel.
+/// Sets each element to the bias of its channel.
 void bias_channels(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr bias,
                    const Channels& shape);
 /// Adds the sum of each channel of x.
@@ -61,12 +61,13 @@ struct ScaleShift {
   CUdeviceptr shift = 0;
 };
 
-/// Writes y, and the moments of `normed`; adds the skip unless that is 0, then a relu where wanted.
+/// Writes y and the moments of `normed`. Adds the skip unless that is 0, then applies a relu if
+/// wanted.
 void batch_norm(const CudaQueue& queue, ElementType type, CUdeviceptr y, const Normed& normed,
                 const ScaleShift& parameters, CUdeviceptr skip, bool rectifies,
                 const Channels& shape);
-/// Adds to the gradients of scale and shift, and writes x_gradient unless that is 0; it may be
-/// y_gradient. Where there is a gate, y_gradient passes only where that is above 0.
+/// Adds to the gradients of scale and shift. Writes x_gradient unless that is 0; it may be
+/// y_gradient. If there is a gate, y_gradient passes only where the gate is above 0.
 void batch_norm_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradient,
                          const ScaleShift& gradients, CUdeviceptr y_gradient, CUdeviceptr gate,
                          const Normed& normed, CUdeviceptr scale, const Channels& shape);
@@ -82,16 +83,17 @@ struct LstmShape {
   Rows rows() const { return {samples * tokens, hidden}; }
 };
 
-/// Gates of one token become what they let through; writes cells and h.
+/// Applies the gates' functions to the gates of one token; writes cells and h.
 void lstm_cell(const CudaQueue& queue, ElementType type, CUdeviceptr gates, CUdeviceptr cells,
                CUdeviceptr h, const LstmShape& shape, std::int64_t token);
-/// The gradients of one token; `from_after` [samples, hidden], what the token after it adds to that
-/// of h; `cell_gradient` fp32 of the same, handed from token to token.
+/// Computes the gradients of one token. `from_after` [samples, hidden] is the share of the next
+/// token in the gradient of h. `cell_gradient` has the same shape in fp32 and is passed from token
+/// to token.
 void lstm_cell_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr gates_gradient,
                         CUdeviceptr cell_gradient, CUdeviceptr h_gradient, CUdeviceptr from_after,
                         CUdeviceptr gates, CUdeviceptr cells, const LstmShape& shape,
                         std::int64_t token);
-/// The h that each token starts from.
+/// Writes the h from which each token starts.
 void lstm_previous(const CudaQueue& queue, ElementType type, CUdeviceptr previous, CUdeviceptr h,
                    const LstmShape& shape);
 

@@ -1,4 +1,4 @@
-// Looks for CUDA's libraries where people have them.
+// Searches CUDA's libraries in the usual places.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/libraries.h"
@@ -23,7 +23,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
-/// What stands in a folder and begins with `prefix`, in order; nothing where it cannot be read.
+/// The entries of a folder that begin with `prefix`, in order; none if it cannot be read.
 std::vector<fs::path> entries(const fs::path& folder, std::string_view prefix = "") {
   std::vector<fs::path> found;
   std::error_code error;
@@ -45,7 +45,7 @@ std::vector<std::string> parted_by_colons(std::string_view text) {
   return parts;
 }
 
-/// Collects places: each folder once, under the first reason to look at it.
+/// Collects places: each folder once, with the first reason for it.
 class Places {
  public:
   Places(const Environment& environment, std::string root)
@@ -64,7 +64,7 @@ class Places {
     seen_.push_back(real);
     places_.push_back({folder.string(), reason});
   }
-  /// Where the loader looks.
+  /// The loader's own path.
   void add_loader() { places_.push_back({"", "the loader's path"}); }
 
   /// A CUDA toolkit.
@@ -73,7 +73,7 @@ class Places {
     add(toolkit / "lib", reason);
     for (const fs::path& target : entries(toolkit / "targets")) add(target / "lib", reason);
   }
-  /// What pip has put into a Python environment: PyTorch brings its libraries in packages.
+  /// The packages of a Python environment: PyTorch's libraries come in packages.
   void add_python(const fs::path& prefix, const std::string& reason) {
     for (const char* const lib : {"lib", "lib64"}) {
       for (const fs::path& python : entries(prefix / lib, "python3")) {
@@ -93,8 +93,7 @@ class Places {
       const std::string reason = "python3 on PATH";
       const fs::path prefix = fs::path(folder).parent_path();
       add_python(prefix, reason);
-      // A virtual environment's python3 is a link to the one that it came from, and may itself be
-      // behind a link.
+      // A virtual environment's python3 is a link to its original, and may itself be behind a link.
       fs::path behind = python;
       for (int hops = 0; hops < 16 && fs::is_symlink(behind, error); ++hops) {
         const fs::path target = fs::read_symlink(behind, error);
@@ -105,7 +104,7 @@ class Places {
       const fs::path real = fs::canonical(python, error);
       if (!error) add_python(real.parent_path().parent_path(), reason);
       add_python(prefix / "local", reason);  // Debian's /usr/bin/python3
-      // pyenv's is a script that chooses among these.
+      // pyenv's python3 is a script that chooses among these.
       for (const fs::path& version : entries(prefix / "versions")) add_python(version, reason);
       return;
     }
@@ -146,7 +145,7 @@ void* CudaLibrary::symbol(const char* name) const { return dlsym(handle, name); 
 std::vector<LibraryPlace> cuda_library_places(const Environment& environment,
                                               const std::string& root) {
   Places places(environment, root);
-  // What the user says comes first.
+  // The user's folders come first.
   for (const std::string& folder : parted_by_colons(places.variable("PLUMBLINE_CUDA_LIBRARIES")))
     places.add(folder, "PLUMBLINE_CUDA_LIBRARIES");
   places.add_loader();

@@ -16,7 +16,7 @@ constexpr std::string_view kNcclHelp =
     "install NCCL 2 for CUDA 13, or name the folder of libnccl.so.2 in PLUMBLINE_CUDA_LIBRARIES; "
     "or leave --nccl out";
 
-/// Behind what a status says.
+/// The details behind a status.
 std::string last_error(const Nccl& library) {
   const char* const text = library.GetLastError(nullptr);
   return text == nullptr || *text == '\0' ? "" : fmt::format(" ({})", printable(text));

@@ -1,4 +1,4 @@
-// Tensors between GPUs by NCCL, found at run time.
+// Transfers of tensors between GPUs by NCCL, found at run time.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -17,12 +17,13 @@
 #include "base/diagnostic.h"
 #include "models/network/network.h"
 
-/// The part of NCCL 2's C interface that is called: its header comes with the library, not with
-/// CUDA's toolkit, and builds need neither. A test compares it with the header where that is there.
+/// The part of NCCL 2's C interface that is called. The library's header comes with the library,
+/// not with CUDA's toolkit, and builds need neither. A test compares this part with the header if
+/// that is there.
 namespace plumbline::nccl {
 
 using Communicator = struct CommunicatorOfRank*;
-/// The enumerations are ints.
+/// The library's enumerations are ints here.
 using Status = int;
 
 inline constexpr Status kSuccess = 0;
@@ -31,7 +32,7 @@ inline constexpr int kFloat = 7;
 inline constexpr int kBf16 = 9;
 inline constexpr int kSum = 0;  ///< ncclRedOp_t
 
-/// The library's functions, by their names there without `nccl`.
+/// The library's functions, by their names without `nccl`.
 struct Functions {
   Status (*GetVersion)(int*);
   const char* (*GetErrorString)(Status);
@@ -48,7 +49,7 @@ struct Functions {
 
 }  // namespace plumbline::nccl
 
-/// Every one of them.
+/// Every function of the table.
 #define PLUMBLINE_NCCL_CALLS(CALL) \
   CALL(GetVersion)                 \
   CALL(GetErrorString)             \
@@ -65,33 +66,34 @@ namespace plumbline {
 
 using Nccl = nccl::Functions;
 
-/// From a library's path, or its name, which is looked for as the dynamic linker does; it stays
+/// Loads the library from its path, or by its name, which the dynamic linker searches. It stays
 /// loaded. Errors (no device): it cannot be loaded; it lacks a function.
 Result<Nccl> load_nccl(const std::string& path);
 
 /// "NCCL 2.28.9".
 std::string name_of(const Nccl& library);
 
-/// A call has failed where it should not.
+/// A call has failed that should not fail.
 class NcclError : public std::runtime_error {
  public:
   /// `ncclCommInitAll: unhandled cuda error (Cuda failure 2 'out of memory')`.
   NcclError(const Nccl& library, std::string_view call, nccl::Status status);
 };
 
-/// What one rank gives to a call, and takes from it.
+/// The memory and stream of one rank in a call.
 struct NcclEnd {
   CUdeviceptr memory = 0;
-  CUstream stream = nullptr;  ///< Of the rank's GPU.
+  CUstream stream = nullptr;  ///< A stream of the rank's GPU.
 };
 
-/// GPUs that exchange tensors: rank i is the ith of them. Its calls only enqueue, on the streams of
-/// all that take part, and what is enqueued there begins when all of these are ready. Calls of one
-/// communicator come in the order in which they were made, whatever their streams. Moved, not
-/// copied. Whatever context is current may be another one behind a call.
+/// GPUs that exchange tensors: rank i is the ith GPU. Calls only enqueue, on the streams of all
+/// ranks that take part. The work begins when all of these streams are ready. Calls of one
+/// communicator run in the order in which they were made, whatever their streams. Moved, not
+/// copied. A call may change the current context.
 class NcclCommunicator {
  public:
-  /// Requires: each GPU once, its primary context retained. Errors: NcclError, as in the calls.
+  /// Requires: each GPU occurs once, with its primary context retained. Errors: NcclError, as in
+  /// the calls.
   NcclCommunicator(const Nccl& library, const std::vector<int>& gpus);
   NcclCommunicator(NcclCommunicator&& other) noexcept
       : library_(other.library_), ranks_(std::exchange(other.ranks_, {})) {}
@@ -102,17 +104,17 @@ class NcclCommunicator {
   }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
-  /// Nothing is enqueued any more.
+  /// Requires: nothing is enqueued any more.
   ~NcclCommunicator();
 
-  /// From one rank to another.
+  /// Sends from one rank to another.
   void transfer(std::size_t from, const NcclEnd& sender, std::size_t to, const NcclEnd& receiver,
                 std::size_t bytes) const;
-  /// The sum of all ranks' elements, in place; one end for each rank. The same bits everywhere.
+  /// Sums all ranks' elements in place; one end per rank. Every rank gets the same bits.
   void all_reduce(const std::vector<NcclEnd>& ends, ElementType type, std::size_t elements) const;
 
  private:
-  /// Begins all that the calls enqueue as one.
+  /// Makes all that `calls` enqueues begin as one.
   void together(const std::function<void()>& calls) const;
   void check(std::string_view call, nccl::Status status) const;
 

@@ -1,4 +1,4 @@
-// What the cuda backend refuses, and the devices behind it.
+// The checks of the cuda backend, and the devices behind it.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/backend.h"
@@ -28,16 +28,16 @@
 namespace plumbline {
 namespace {
 
-/// Pointers of one kernel's arguments.
+/// The most pointers in one kernel's arguments.
 constexpr std::uint32_t kMaxMembers = 32;
 
-/// Whether copies are held to the cluster's links: not where these are those that were measured
+/// Whether copies are slowed down to the cluster's links. Not if the links are the measured ones
 /// and tensors are really copied.
 bool keeps_links(const TrainingSetup& setup) {
   return !setup.link_measured || setup.network == nullptr;
 }
 
-/// Whether the profile's algorithms are those of these GPUs and libraries.
+/// Whether the profile's algorithms are for these GPUs and libraries.
 bool is_measured_with(const Profile& profile, const CudaDevices& devices,
                       const DeviceLibraries& libraries) {
   const auto told = [&](const std::string& name) {
@@ -51,7 +51,8 @@ bool is_measured_with(const Profile& profile, const CudaDevices& devices,
   return told("device") == printable(devices.name()) && library == libraries.name();
 }
 
-/// Says so where the GPU ran at another clock than while the profile was measured on one like it.
+/// The remark that the GPU's clock differs from that of the profile, which was measured on such a
+/// GPU.
 std::optional<std::string> clock_remark(const Profile& profile, const CudaDevices& devices,
                                         double mhz) {
   constexpr double kNoted = 0.01;
@@ -165,18 +166,18 @@ class CudaBackendOnNetwork : public CudaBackend {
     std::unique_ptr<DeviceLibraries> libraries;
   };
 
-  std::shared_ptr<OpenedCuda> opened_;  // before all that calls it
+  std::shared_ptr<OpenedCuda> opened_;  // first, as the others call it
   CudaDevices* devices_;
-  std::shared_ptr<const Network> network_;  ///< Null where no network is trained.
+  std::shared_ptr<const Network> network_;  ///< Null if no network is trained.
   CudaOptions options_;
-  std::unique_ptr<DeviceLibraries> libraries_;  ///< Null where no network is trained.
+  std::unique_ptr<DeviceLibraries> libraries_;  ///< Null if no network is trained.
   CudaLaunching launching_;
   CudaResults results_;
   std::vector<std::string> remarks_;
 };
 
-/// Links that are set are kept between two devices, and only there: not by a card that several
-/// devices share, and not by all-reduces in several phases.
+/// Set links are emulated only between two devices: not for a card that several devices share, and
+/// not for all-reduces in several phases.
 std::optional<Diagnostic> check_cluster_links(const Scenario& scenario, const TrainingSetup& setup,
                                               bool nccl) {
   const auto is_set = [](const Level& level) {
@@ -244,7 +245,7 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
     if (!communicating) return communicating.problems();
     return std::unique_ptr<CudaBackend>(std::make_unique<CudaBackendOnNetwork>(
         *std::move(opened), *setup, options, *communicating));
-  } catch (const std::runtime_error& error) {  // of the driver, of a library
+  } catch (const std::runtime_error& error) {  // from the driver or a library
     Diagnostic lost = input_error({}, error.what());
     lost.fault = Fault::no_device;
     return lost;

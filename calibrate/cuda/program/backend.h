@@ -1,4 +1,4 @@
-// The cuda backend on a driver that is at hand: this machine's, or a test's.
+// The cuda backend on a given driver: this machine's, or a test's.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace plumbline {
 
-/// As cuda_backend(scenario, options), on this driver, and where NCCL is asked for with `nccl`;
-/// null = what is installed.
+/// As cuda_backend(scenario, options), on this driver. If NCCL is asked for, `nccl` is used; null =
+/// the installed one.
 Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                                                   const Scenario& scenario,
                                                   const CudaOptions& options,

@@ -1,4 +1,4 @@
-// Nodes that are ready, and where devices stand when none is.
+// Nodes that are ready, and the places of the devices when none is.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/node_order.h"
@@ -121,7 +121,7 @@ class Taker {
   const OpGraph& graph_;
   const DeviceOrders& orders_;
   const std::vector<const Join*>& joins_;
-  std::vector<std::uint32_t> next_;  ///< Where each device stands in its order.
+  std::vector<std::uint32_t> next_;  ///< Each device's place in its order.
   std::vector<bool> taken_;
   Consumers consumers_;
   std::set<std::uint32_t> ready_;

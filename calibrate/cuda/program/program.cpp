@@ -1,4 +1,4 @@
-// One walk over the graph, with a clock for each stream that says what is known to have ended.
+// One walk over the graph: transfers, passes and updates as steps.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/program.h"
@@ -9,8 +9,9 @@
 #include <utility>
 
 #include "base/bug.h"
+#include "calibrate/cuda/program/gradient_steps.h"
 #include "calibrate/cuda/program/node_order.h"
-#include "calibrate/cuda/program/step_list.h"
+#include "calibrate/cuda/program/program_draft.h"
 #include "calibrate/runtime/ledger.h"
 
 namespace plumbline {
@@ -24,23 +25,9 @@ struct InFlight {
   Held checkpoints;
   Held left;
   Held output_gradient;
-  Held input_gradient;     ///< While a backward makes it.
-  std::size_t parts = 0;   ///< Of the last backward, or of W, so many buckets are done, of which
-  std::size_t layers = 0;  ///< each had some layers.
-};
-
-/// The gradients of one update, apart for each device of the stage.
-struct GradientRound {
-  std::vector<Held> own;    ///< By member; its own until they are reduced, then those of all.
-  std::size_t reduced = 0;  ///< So many of its buckets.
-  std::size_t updated = 0;
-};
-
-/// A stage on one slot while the program is written.
-struct Writing {
-  std::vector<InFlight> in_flight;
-  std::map<std::uint32_t, std::uint32_t> weights;  ///< By version: the piece.
-  std::vector<std::uint32_t> free_weights;
+  Held input_gradient;     ///< Only while a backward computes it.
+  std::size_t parts = 0;   ///< The buckets that the last backward, or W, has done.
+  std::size_t layers = 0;  ///< The layers in those buckets.
 };
 
 class Writer {
@@ -52,105 +39,57 @@ class Writer {
         sizes_(sizes),
         orders_(orders),
         rules_(rules),
-        sources_(graph_.size()),
-        joins_(joins_by_node(graph_)),
-        copies_(plan.setup.copies()),
-        rounds_(graph_.stage_slots.size()) {
-    make_streams();
-    for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s)
-      buckets_.push_back(
-          bucket_ranges(sizes[s].parameters, sizes[s].layers, plan.setup.costs.stages[s].buckets));
-    program_.step_of.assign(graph_.size(), kNone32);
-    program_.first_step_of.assign(graph_.size(), kNone32);
-    index_.assign(graph_.stage_slots.size(), std::vector<std::uint32_t>(graph_.slots(), kNone32));
+        draft_(plan, sizes, rules) {
     for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
-      for (const std::uint32_t slot : graph_.stage_slots[s]) {
-        index_[s][slot] = static_cast<std::uint32_t>(program_.stages.size());
-        program_.stages.push_back({s, slot, 1, 0, updated_by(s, slot)});
-        Writing writing;
-        writing.in_flight.resize(graph_.micro_batches);
-        writing.weights[0] = 0;
-        writing_.push_back(std::move(writing));
-      }
+      for (const std::uint32_t slot : graph_.stage_slots[s]) add_stage(s, slot);
     }
     ledgers_.reserve(graph_.slots());
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) ledgers_.emplace_back(plan, slot);
-    const std::size_t places = index_.size() * graph_.micro_batches * copies_;
+    const std::size_t places = graph_.stage_slots.size() * graph_.micro_batches * copies_;
     inputs_.resize(places);
     output_gradients_.resize(places);
   }
 
   CudaProgramOrFailure write() {
     program_.order.reserve(graph_.size());
-    auto failure = take_nodes(graph_, orders_, joins_, [&](std::uint32_t node) {
+    auto failure = take_nodes(graph_, orders_, draft_.joins, [&](std::uint32_t node) {
       write_node(node);
       program_.order.push_back(node);
     });
     if (failure) return {std::nullopt, *std::move(failure)};
-    // Rounds that no update has taken: their gradients are zero again for the next iteration.
-    for (auto& of_stage : rounds_) {
-      for (auto& [number, round] : of_stage) {
-        for (const Held& own : round.own) {
-          if (own) leftover_.push_back(own->block);
-        }
-      }
-    }
-    mark_leftovers();
+    gradients_.clear_leftovers();
+    end_iteration();
+    mark_signals();
+    return {std::move(program_), {}};
+  }
+
+ private:
+  void add_stage(std::uint32_t stage, std::uint32_t slot) {
+    draft_.index[stage][slot] = static_cast<std::uint32_t>(program_.stages.size());
+    program_.stages.push_back({stage, slot, 1, 0, gradients_.updated_by(stage, slot)});
+    draft_.weights.emplace_back()[0] = 0;
+    in_flight_.emplace_back(graph_.micro_batches);
+    free_weights_.emplace_back();
+  }
+
+  /// Sets the steps that the iteration's end waits for, and the pieces of the newest weights.
+  void end_iteration() {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot)
-      program_.awaited.push_back(steps_.take_waits(compute(slot)));
+      program_.awaited.push_back(steps_.take_waits(compute_stream(slot)));
     for (std::uint32_t on = 0; on < program_.stages.size(); ++on)
-      program_.stages[on].last_weights = writing_[on].weights.rbegin()->second;
+      program_.stages[on].last_weights = draft_.weights[on].rbegin()->second;
+  }
+
+  void mark_signals() {
     for (const CudaStep& step : program_.steps) {
       for (const std::uint32_t before : step.waits) program_.steps[before].signals = true;
     }
     for (const auto& of_slot : program_.awaited) {
       for (const std::uint32_t before : of_slot) program_.steps[before].signals = true;
     }
-    return {std::move(program_), {}};
   }
 
- private:
-  void make_streams() {
-    auto& streams = program_.streams;
-    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) streams.push_back({slot, false});
-    const auto add = [&](std::uint32_t slot) {
-      streams.push_back({slot, true});
-      return static_cast<std::uint32_t>(streams.size() - 1);
-    };
-    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
-      if (graph_.blocking || !is_transfer(graph_.activities[node].kind)) continue;
-      const std::uint32_t channel = graph_.nodes[node].resource;
-      if (channels_.contains(channel)) continue;
-      channels_[channel].out = add(graph_.sender(node));
-      if (rules_.communicators) channels_[channel].in = add(graph_.receiver(node));
-    }
-    for (const auto& slots : graph_.stage_slots) {
-      if (slots.size() < 2) continue;
-      for (const std::uint32_t slot : slots) {
-        if (!gathering_.contains(slot)) gathering_[slot] = add(slot);
-      }
-    }
-    steps_.open(streams.size());
-    last_.assign(streams.size(), kNone32);
-  }
-
-  // ---- waiting ----
-
-  static std::uint32_t compute(std::uint32_t slot) { return slot; }
-
-  /// The steps that a node waits for, besides those of its own stream.
-  std::vector<std::uint32_t> needs_of(std::uint32_t node) const {
-    std::vector<std::uint32_t> steps;
-    const auto add = [&](std::uint32_t one) {
-      steps.insert(steps.end(), sources_[one].begin(), sources_[one].end());
-    };
-    if (graph_.nodes[node].input != graph_.size()) add(graph_.nodes[node].input);
-    if (joins_[node]) {
-      for (const std::uint32_t one : joins_[node]->inputs) add(one);
-    }
-    return steps;
-  }
-
+  /// The place where a stage finds the tensor that its neighbour sent.
   Held& place(std::vector<Held>& of, std::uint32_t stage, std::uint32_t m, std::uint32_t slot) {
     return of[(std::size_t{stage} * graph_.micro_batches + m) * copies_ + slot % copies_];
   }
@@ -166,15 +105,15 @@ class Writer {
       case ActivityKind::all_reduce:
       case ActivityKind::reduce_scatter:
       case ActivityKind::all_gather:
-        return write_hop(node);
+        return gradients_.write_hop(node);
       case ActivityKind::collective_begin:
-        sources_[node] = steps_.newest(needs_of(node));
-        return begin_collective(node);
+        draft_.sources[node] = steps_.newest(draft_.needs_of(node));
+        return gradients_.begin_collective(node);
       case ActivityKind::collective_step:
       case ActivityKind::collective_end:
       case ActivityKind::flush:
       case ActivityKind::overhead:
-        sources_[node] = steps_.newest(needs_of(node));
+        draft_.sources[node] = steps_.newest(draft_.needs_of(node));
         return;
       default:
         return write_compute(node);
@@ -191,13 +130,14 @@ class Writer {
     Held& there = place(up ? inputs_ : output_gradients_, s, m, to);
     PLUMBLINE_CHECK(there != nullptr, to_text(activity));
     if (rules_.communicators) return write_exchange(node, there, from, to);
-    const std::uint32_t stream =
-        graph_.blocking ? compute(from) : channels_.at(graph_.nodes[node].resource).out;
-    steps_.wait(stream, needs_of(node));
-    if (graph_.blocking && last_[compute(to)] != kNone32) {
-      steps_.wait(stream, {last_[compute(to)]});
+    const std::uint32_t stream = graph_.blocking
+                                     ? compute_stream(from)
+                                     : draft_.channels.at(graph_.nodes[node].resource).out;
+    steps_.wait(stream, draft_.needs_of(node));
+    if (graph_.blocking && draft_.last[compute_stream(to)] != kNone32) {
+      steps_.wait(stream, {draft_.last[compute_stream(to)]});
     }
-    if (graph_.blocking) steps_.wait(stream, steps_.due(compute(to)));
+    if (graph_.blocking) steps_.wait(stream, steps_.due(compute_stream(to)));
     CudaStep step;
     step.kind = CudaStep::Kind::copy;
     step.node = node;
@@ -210,20 +150,21 @@ class Writer {
     step.to = {number_of(arrived), 0};
     step.bytes = program_.blocks[there->block].bytes;
     const std::uint32_t done = steps_.append(std::move(step));
-    last_[stream] = done;
+    draft_.last[stream] = done;
     steps_.used(done, {&there, &arrived});
     there = std::move(arrived);
     program_.step_of[node] = done;
-    sources_[node] = {done};
-    if (graph_.blocking) steps_.wait(compute(to), {done});
+    draft_.sources[node] = {done};
+    if (graph_.blocking) steps_.wait(compute_stream(to), {done});
   }
 
-  /// A send and its receive. Where it blocks, neither needs to wait for the other's stream: it does
-  /// not end before the other one has begun.
+  /// Writes a send and its receive. If they block, neither needs to wait for the other's stream, as
+  /// neither ends before the other has begun.
   void write_exchange(std::uint32_t node, Held& there, std::uint32_t from, std::uint32_t to) {
-    const Channel channel = graph_.blocking ? Channel{compute(from), compute(to)}
-                                            : channels_.at(graph_.nodes[node].resource);
-    const auto needs = needs_of(node);
+    const ProgramDraft::Channel channel =
+        graph_.blocking ? ProgramDraft::Channel{compute_stream(from), compute_stream(to)}
+                        : draft_.channels.at(graph_.nodes[node].resource);
+    const auto needs = draft_.needs_of(node);
     const auto step_on = [&](CudaStep::Kind kind, std::uint32_t slot, std::uint32_t stream) {
       steps_.wait(stream, needs);
       CudaStep step;
@@ -234,7 +175,7 @@ class Writer {
       step.sends = !graph_.blocking;
       step.waits = steps_.take_waits(stream);
       step.bytes = program_.blocks[there->block].bytes;
-      step.communicator = communicator_of({from, to});
+      step.communicator = draft_.communicator_of({from, to});
       return step;
     };
     CudaStep send = step_on(CudaStep::Kind::send, from, channel.out);
@@ -245,27 +186,20 @@ class Writer {
     send.together = 2;
     const std::uint32_t sent = steps_.append(std::move(send));
     const std::uint32_t received = steps_.append(std::move(receive));
-    last_[channel.out] = sent;
-    last_[channel.in] = received;
+    draft_.last[channel.out] = sent;
+    draft_.last[channel.in] = received;
     steps_.used(sent, {&there});
     steps_.used(received, {&arrived});
     there = std::move(arrived);
     program_.step_of[node] = received;
-    sources_[node] = {sent, received};  // each may end a little before the other
-  }
-
-  std::uint32_t communicator_of(const std::vector<std::uint32_t>& slots) {
-    auto& all = program_.communicators;
-    const auto index = std::find(all.begin(), all.end(), slots) - all.begin();
-    if (static_cast<std::size_t>(index) == all.size()) all.push_back(slots);
-    return static_cast<std::uint32_t>(index);
+    draft_.sources[node] = {sent, received};  // each may end a little before the other
   }
 
   void write_compute(std::uint32_t node) {
     const Activity& activity = graph_.activities[node];
     const std::uint32_t slot = graph_.nodes[node].resource;
-    const std::uint32_t stream = compute(slot);
-    steps_.wait(stream, needs_of(node));
+    const std::uint32_t stream = compute_stream(slot);
+    steps_.wait(stream, draft_.needs_of(node));
     Ledger& ledger = ledgers_[slot];
     const std::uint32_t version = ledger.version_of(node);
     const std::uint32_t oldest = ledger.oldest_needed(node);
@@ -274,7 +208,7 @@ class Writer {
     step.node = node;
     step.slot = slot;
     step.stream = stream;
-    step.on = index_[activity.stage.value][slot];
+    step.on = draft_.index[activity.stage.value][slot];
     step.micro_batch = activity.micro_batch.value;
     step.sample = activity.micro_batch.value * copies_ + slot % copies_;
     if (activity.kind == ActivityKind::update) {
@@ -282,13 +216,13 @@ class Writer {
     } else {
       write_pass(std::move(step), op_of(activity.kind), is_part(activity.kind), version);
     }
-    last_[stream] = program_.step_of[node];
-    sources_[node] = {last_[stream]};
+    draft_.last[stream] = program_.step_of[node];
+    draft_.sources[node] = {draft_.last[stream]};
     ledger.end(node, time_++);
   }
 
-  /// Of a part that is not the last one, the layers of its bucket; of the last one all that are
-  /// left.
+  /// Sets the layers of a step: for a part that is not the last one, those of its bucket; for the
+  /// last part all layers that are left.
   void choose_layers(CudaStep& step, InFlight& one, bool goes_on, std::uint32_t stage) const {
     const auto& layers = plan_.setup.partition.stages[stage].layers;
     if (one.layers > 0) step.end = layers.size() - one.layers;
@@ -297,24 +231,34 @@ class Writer {
     step.begin = layers.size() - one.layers;
   }
 
-  /// `goes_on`: it is a part, and not the last one.
+  static void name_operands(CudaStep& step, const InFlight& one, const Held& gradients) {
+    step.input = number_of(one.input);
+    step.output = number_of(one.output);
+    step.kept = number_of(one.kept);
+    step.checkpoints = number_of(one.checkpoints);
+    step.left = number_of(one.left);
+    step.output_gradient = number_of(one.output_gradient);
+    step.input_gradient = number_of(one.input_gradient);
+    step.gradients = number_of(gradients);
+  }
+
+  /// `goes_on` means that the step is a part, but not the last one.
   void write_pass(CudaStep step, ActivityKind kind, bool goes_on, std::uint32_t version) {
     const std::uint32_t s = program_.stages[step.on].stage;
     const std::uint32_t m = step.micro_batch;
     const std::uint32_t slot = step.slot;
-    const std::uint32_t stream = compute(slot);
+    const std::uint32_t stream = compute_stream(slot);
     const StageBytes& bytes = sizes_[s];
     const bool is_first = s == 0;
     const bool is_last = s + 1 == sizes_.size();
-    Writing& writing = writing_[step.on];
-    InFlight& one = writing.in_flight[m];
+    InFlight& one = in_flight_[step.on][m];
     step.waits = steps_.take_waits(stream);
-    const auto found = writing.weights.find(version);
-    PLUMBLINE_CHECK(found != writing.weights.end(), s, version);
+    const auto found = draft_.weights[step.on].find(version);
+    PLUMBLINE_CHECK(found != draft_.weights[step.on].end(), s, version);
     step.weights = found->second;
     const bool recomputes = plan_.recomputes(rules_.recompute, s);
     if (recomputes && rules_.recompute == Recompute::layers) {
-      // A backward that is split needs what all layers keep, from I until W.
+      // A split backward needs the activations of all layers, from I until W.
       const bool in_turn = kind == ActivityKind::forward || kind == ActivityKind::backward;
       step.kept_in = in_turn ? KeptIn::again : KeptIn::recomputed_at_once;
     }
@@ -337,7 +281,7 @@ class Writer {
       }
       if (!is_last && !one.output_gradient)
         one.output_gradient = std::move(place(output_gradients_, s, m, slot));
-      gradients = gradients_of(s, m, slot, stream);
+      gradients = gradients_.gradients_of(s, m, slot, stream);
       if (kind == ActivityKind::backward) {
         step.kind = CudaStep::Kind::backward;
       } else if (kind == ActivityKind::backward_input) {
@@ -351,14 +295,7 @@ class Writer {
       if (kind != ActivityKind::backward_input) choose_layers(step, one, goes_on, s);
     }
     PLUMBLINE_CHECK(is_first || one.input != nullptr, s, m);
-    step.input = number_of(one.input);
-    step.output = number_of(one.output);
-    step.kept = number_of(one.kept);
-    step.checkpoints = number_of(one.checkpoints);
-    step.left = number_of(one.left);
-    step.output_gradient = number_of(one.output_gradient);
-    step.input_gradient = number_of(one.input_gradient);
-    step.gradients = number_of(gradients);
+    name_operands(step, one, gradients);
     const std::uint32_t node = step.node;
     const std::uint32_t done = steps_.append(std::move(step));
     program_.step_of[node] = done;
@@ -375,261 +312,44 @@ class Writer {
     if (kind == ActivityKind::backward || kind == ActivityKind::backward_weight) one = {};
   }
 
-  // ---- gradients ----
-
-  /// The micro-batches that one update of a stage covers.
-  std::uint32_t round_length(std::uint32_t stage) const {
-    if (!graph_.asynchronous()) return graph_.micro_batches / plan_.setup.rules.mini_batches;
-    return rules_.updates.round_length(
-        static_cast<std::uint32_t>(graph_.stage_slots[stage].size()));
-  }
-
-  std::size_t member(std::uint32_t stage, std::uint32_t slot) const {
-    const auto& slots = graph_.stage_slots[stage];
-    return static_cast<std::size_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());
-  }
-
-  /// What a device updates of a stage.
-  std::vector<ByteRange> updated_by(std::uint32_t stage, std::uint32_t slot) const {
-    const std::size_t members = graph_.stage_slots[stage].size();
-    if (plan_.setup.rules.sharded == Sharded::nothing || members == 1)
-      return {{0, sizes_[stage].parameters}};
-    std::vector<ByteRange> shares;
-    for (const ByteRange& bucket : buckets_[stage])
-      shares.push_back(share_of(bucket, member(stage, slot), members));
-    return shares;
-  }
-
-  GradientRound& round_of(std::uint32_t stage, std::uint32_t m) {
-    GradientRound& round = rounds_[stage][m / round_length(stage)];
-    round.own.resize(graph_.stage_slots[stage].size());
-    return round;
-  }
-
-  /// Where a device adds the gradients of a micro-batch.
-  Held gradients_of(std::uint32_t stage, std::uint32_t m, std::uint32_t slot,
-                    std::uint32_t stream) {
-    Held& own = round_of(stage, m).own[member(stage, slot)];
-    if (!own) own = steps_.take(slot, sizes_[stage].parameters, stream, /*is_gradients=*/true);
-    return own;
-  }
-
-  /// What begins here; its hops stand behind it. All backwards of a round stand before its first
-  /// reduction.
-  void begin_collective(std::uint32_t node) {
-    const Activity& activity = graph_.activities[node];
-    const std::uint32_t s = activity.stage.value;
-    const ActivityKind kind = graph_.activities[node + 1].kind;
-    if (kind == ActivityKind::all_gather) return gather(node);
-    GradientRound& round = round_of(s, activity.micro_batch.value);
-    PLUMBLINE_CHECK(round.reduced < buckets_[s].size(), s, round.reduced);
-    reduce(round, buckets_[s][round.reduced], kind, node, sources_[node]);
-  }
-
-  /// Each member adds up its share of the range and, in an all-reduce, sends the sum to all others.
-  /// Until a hop comes that the steps belong to, they are those of `node`; `made` ends the
-  /// backwards.
-  void reduce(GradientRound& round, const ByteRange& range, ActivityKind kind, std::uint32_t node,
-              const std::vector<std::uint32_t>& made) {
-    ++round.reduced;
-    const std::uint32_t s = graph_.activities[node].stage.value;
-    const auto& slots = graph_.stage_slots[s];
-    const std::size_t members = slots.size();
-    const std::size_t all = sizes_[s].parameters;
-    if (all == 0) return;
-    for (std::size_t i = 0; i < members; ++i) {
-      Held& own = round.own[i];  // a replica may have had no micro-batch: it has zeros
-      if (!own) own = steps_.take(slots[i], all, gathering_.at(slots[i]), /*is_gradients=*/true);
-    }
-    if (rules_.communicators) return write_all_reduce(round, range, node, made);
-    std::vector<ByteRange> shares;
-    for (std::size_t i = 0; i < members; ++i) shares.push_back(share_of(range, i, members));
-    // The shares to those who add them up, each beginning with its neighbour's.
-    std::vector<std::vector<Held>> sent(members, std::vector<Held>(members));  // [adder][sender]
-    std::vector<std::vector<std::uint32_t>> arrivals(members);
-    for (std::size_t i = 0; i < members; ++i) {
-      for (std::size_t k = 1; k < members; ++k) {
-        const std::size_t adder = (i + k) % members;
-        if (shares[adder].size() == 0) continue;
-        const std::uint32_t stream = gathering_.at(slots[i]);
-        steps_.wait(stream, made);
-        CudaStep step = gathering_step(CudaStep::Kind::copy, slots[i], node);
-        Held& there = sent[adder][i];
-        there = steps_.take(slots[adder], shares[adder].size(), stream);
-        step.from = {number_of(round.own[i]), shares[adder].begin};
-        step.to = {number_of(there), 0};
-        step.bytes = shares[adder].size();
-        arrivals[adder].push_back(append_gathering(std::move(step), {&round.own[i], &there}));
-      }
-    }
-    // Each adds up, and may send the sum to all.
-    for (std::size_t i = 0; i < members; ++i) {
-      if (shares[i].size() == 0) continue;
-      const std::uint32_t stream = gathering_.at(slots[i]);
-      steps_.wait(stream, arrivals[i]);
-      steps_.wait(stream, made);
-      CudaStep sum = gathering_step(CudaStep::Kind::add_up, slots[i], node);
-      sum.to = {number_of(round.own[i]), shares[i].begin};
-      sum.bytes = shares[i].size();
-      for (std::size_t k = 0; k < members; ++k)
-        sum.members.push_back(k == i ? sum.to : CudaPiece{number_of(sent[i][k]), 0});
-      const std::uint32_t added = append_gathering(std::move(sum), {&round.own[i]});
-      for (const Held& one : sent[i]) steps_.used(added, {&one});
-      for (std::size_t k = 1; k < members && kind == ActivityKind::all_reduce; ++k) {
-        const std::size_t other = (i + k) % members;
-        CudaStep step = gathering_step(CudaStep::Kind::copy, slots[i], node);
-        step.from = {number_of(round.own[i]), shares[i].begin};
-        step.to = {number_of(round.own[other]), shares[i].begin};
-        step.bytes = shares[i].size();
-        append_gathering(std::move(step), {&round.own[i], &round.own[other]});
-      }
-    }
-  }
-
-  /// Each member sends what it has updated to all others, behind the updates of all: nobody reads
-  /// weights any more.
-  void gather(std::uint32_t node) {
-    const std::uint32_t s = graph_.activities[node].stage.value;
-    const auto& slots = graph_.stage_slots[s];
-    const auto weights_of = [&](std::uint32_t slot, std::size_t at) {
-      const std::uint32_t on = index_[s][slot];
-      return CudaPiece{kNone32, at, on, writing_[on].weights.rbegin()->second};
-    };
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      for (std::size_t k = 1; k < slots.size(); ++k) {
-        const std::uint32_t other = slots[(i + k) % slots.size()];
-        for (const ByteRange& share : program_.stages[index_[s][slots[i]]].updated) {
-          if (share.size() == 0) continue;
-          steps_.wait(gathering_.at(slots[i]), sources_[node]);
-          CudaStep step = gathering_step(CudaStep::Kind::copy, slots[i], node);
-          step.from = weights_of(slots[i], share.begin);
-          step.to = weights_of(other, share.begin);
-          step.bytes = share.size();
-          const std::uint32_t done = append_gathering(std::move(step), {});
-          steps_.wait(compute(other), {done});
-        }
-      }
-    }
-  }
-
-  /// One step of each member.
-  void write_all_reduce(const GradientRound& round, const ByteRange& range, std::uint32_t node,
-                        const std::vector<std::uint32_t>& made) {
-    if (range.size() == 0) return;
-    const auto& slots = graph_.stage_slots[graph_.activities[node].stage.value];
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      steps_.wait(gathering_.at(slots[i]), made);
-      CudaStep step = gathering_step(CudaStep::Kind::all_reduce, slots[i], node);
-      step.to = {number_of(round.own[i]), range.begin};
-      step.bytes = range.size();
-      step.communicator = communicator_of(slots);
-      if (i == 0) step.together = static_cast<std::uint32_t>(slots.size());
-      append_gathering(std::move(step), {&round.own[i]});
-    }
-  }
-
-  /// The next step on the stream on which a slot hands on gradients, with its waits.
-  CudaStep gathering_step(CudaStep::Kind kind, std::uint32_t slot, std::uint32_t node) {
-    CudaStep step;
-    step.kind = kind;
-    step.node = node;
-    step.slot = slot;
-    step.stream = gathering_.at(slot);
-    step.sends = true;
-    step.waits = steps_.take_waits(step.stream);
-    return step;
-  }
-
-  std::uint32_t append_gathering(CudaStep step, std::initializer_list<const Held*> held) {
-    const std::uint32_t stream = step.stream;
-    const std::uint32_t node = step.node;
-    const std::uint32_t slot = step.slot;
-    const std::uint32_t done = steps_.append(std::move(step));
-    last_[stream] = done;
-    steps_.used(done, held);
-    sent_[{node, slot}].push_back(done);
-    return done;
-  }
-
-  void write_hop(std::uint32_t node) {
-    sources_[node] = steps_.newest(needs_of(node));
-    const auto found = sent_.find({graph_.nodes[node].input, graph_.sender(node)});
-    if (found == sent_.end()) return;
-    const std::vector<std::uint32_t> steps = std::move(found->second);
-    sent_.erase(found);  // of several hops of one member the first one carries all
-    for (const std::uint32_t step : steps) program_.steps[step].node = node;
-    program_.first_step_of[node] = steps.front();
-    program_.step_of[node] = steps.back();
-    sources_[node].push_back(steps.back());
-  }
-
   void write_update(CudaStep step, std::uint32_t version, std::uint32_t oldest) {
     const std::uint32_t s = program_.stages[step.on].stage;
-    const std::uint32_t stream = compute(step.slot);
-    Writing& writing = writing_[step.on];
-    const auto number_of_round = step.micro_batch / round_length(s);
-    const auto found = rounds_[s].find(number_of_round);
-    PLUMBLINE_CHECK(found != rounds_[s].end(), s, step.micro_batch);
-    GradientRound& round = found->second;
-    const std::size_t self = member(s, step.slot);
-    if (round.own.size() > 1 && round.reduced == 0) {
-      std::vector<std::uint32_t> made;
-      for (const Held& own : round.own) {
-        if (!own) continue;
-        for (const auto& [from, use] : own->used) made.push_back(use - 1);
-      }
-      reduce(round, {0, sizes_[s].parameters}, ActivityKind::all_reduce, step.node, made);
-    }
-    const Held own = std::exchange(round.own[self], nullptr);
-    // Whatever the graph says: the sums are there, and those who read have read.
-    if (own) {
-      for (const auto& [from, use] : own->used) {
-        if (from != stream) steps_.wait(stream, {use - 1});
-      }
-    }
+    const std::uint32_t stream = compute_stream(step.slot);
+    const std::uint32_t m = step.micro_batch;
+    const Held own = gradients_.take_gradients(s, m, step.slot, step.node);
     step.waits = steps_.take_waits(stream);
     step.kind = CudaStep::Kind::update;
     step.gradients = number_of(own);
     step.clears = own != nullptr;
     const std::uint32_t before = version - 1;
-    const auto old = writing.weights.find(before);
-    PLUMBLINE_CHECK(old != writing.weights.end(), s, before);
+    std::map<std::uint32_t, std::uint32_t>& weights = draft_.weights[step.on];
+    const auto old = weights.find(before);
+    PLUMBLINE_CHECK(old != weights.end(), s, before);
     step.weights = old->second;
     if (oldest >= version) {
       step.made = step.weights;
-      writing.weights.erase(old);
+      weights.erase(old);
     } else {
       step.made = new_weights(step.on);
     }
-    writing.weights[version] = step.made;
-    const auto needed = writing.weights.lower_bound(std::min(oldest, version));
-    for (auto gone = writing.weights.begin(); gone != needed; ++gone)
-      writing.free_weights.push_back(gone->second);
-    writing.weights.erase(writing.weights.begin(), needed);
+    weights[version] = step.made;
+    const auto needed = weights.lower_bound(std::min(oldest, version));
+    for (auto gone = weights.begin(); gone != needed; ++gone)
+      free_weights_[step.on].push_back(gone->second);
+    weights.erase(weights.begin(), needed);
     const std::uint32_t node = step.node;
     const std::uint32_t done = steps_.append(std::move(step));
     program_.step_of[node] = done;
     steps_.used(done, {&own});
-    if (++round.updated == round.own.size()) rounds_[s].erase(found);
+    gradients_.end_update(s, m);
   }
 
   std::uint32_t new_weights(std::uint32_t on) {
-    std::vector<std::uint32_t>& free = writing_[on].free_weights;
+    std::vector<std::uint32_t>& free = free_weights_[on];
     if (free.empty()) return program_.stages[on].weights++;
     const std::uint32_t piece = free.back();
     free.pop_back();
     return piece;
-  }
-
-  /// The last backward that adds to gradients which nobody takes clears them behind it.
-  void mark_leftovers() {
-    for (const std::uint32_t block : leftover_) {
-      for (std::size_t i = program_.steps.size(); i-- > 0;) {
-        if (program_.steps[i].gradients != block) continue;
-        program_.steps[i].clears = true;
-        break;
-      }
-    }
   }
 
   const RunPlan& plan_;
@@ -637,29 +357,17 @@ class Writer {
   const std::vector<StageBytes>& sizes_;
   const DeviceOrders& orders_;
   const CudaProgramRules& rules_;
-  CudaProgram program_;
-  /// The streams of a channel: at the sender, and with communicators at the receiver.
-  struct Channel {
-    std::uint32_t out = 0;
-    std::uint32_t in = 0;
-  };
-  std::map<std::uint32_t, Channel> channels_;         ///< By resource.
-  std::map<std::uint32_t, std::uint32_t> gathering_;  ///< By slot: the stream.
-  StepList steps_{program_};                          // before all that may hold a block
-  std::vector<std::vector<std::uint32_t>> sources_;   ///< Of each node: the steps that end it.
-  std::vector<const Join*> joins_;
-  std::uint32_t copies_;
-  std::vector<std::vector<std::uint32_t>> index_;  ///< [stage][slot], in CudaProgram::stages.
-  std::vector<Writing> writing_;
+  ProgramDraft draft_;  // declared before the members that may hold blocks
+  CudaProgram& program_ = draft_.program;
+  StepList& steps_ = draft_.steps;
+  std::uint32_t copies_ = draft_.copies;
+  GradientSteps gradients_{draft_};
   std::vector<Ledger> ledgers_;
   RealTime time_ = 0;
   std::vector<Held> inputs_;
   std::vector<Held> output_gradients_;
-  std::vector<std::vector<ByteRange>> buckets_;  ///< Of each stage's gradients.
-  std::vector<std::map<std::uint32_t, GradientRound>> rounds_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> sent_;
-  std::vector<std::uint32_t> leftover_;
-  std::vector<std::uint32_t> last_;  ///< Of each stream: its newest step.
+  std::vector<std::vector<InFlight>> in_flight_;          ///< [stage on a slot][micro-batch].
+  std::vector<std::vector<std::uint32_t>> free_weights_;  ///< By stage on a slot: pieces.
 };
 
 }  // namespace

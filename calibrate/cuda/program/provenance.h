@@ -1,4 +1,4 @@
-// What decides the times on CUDA devices, for profiles and for runs.
+// The facts that decide the times on CUDA devices, for profiles and for runs.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,7 +15,7 @@ namespace plumbline {
 /// "CUDA 13.0". Errors: CudaError.
 std::string cuda_driver_version(const CudaDriver& driver);
 
-/// As a profile's provenance tells it; all devices are busy. Errors: CudaError.
+/// The entries for a profile's provenance. All devices count as busy. Errors: CudaError.
 std::map<std::string, std::string> cuda_provenance(CudaDevices& devices,
                                                    const DeviceLibraries& libraries,
                                                    const CudaLaunching& launching);

@@ -1,4 +1,4 @@
-// Iterations on streams: enqueuing, waiting, reading events back, and giving up.
+// Iterations on streams: enqueuing, waiting, and giving up.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/run.h"
@@ -20,6 +20,9 @@
 #include "calibrate/cuda/driver/leak_on_hang.h"
 #include "calibrate/cuda/driver/range.h"
 #include "calibrate/cuda/driver/timing.h"
+#include "calibrate/cuda/program/device_progress.h"
+#include "calibrate/cuda/program/measured_iteration.h"
+#include "calibrate/cuda/program/run_remarks.h"
 #include "calibrate/cuda/program/spinner.h"
 #include "calibrate/cuda/program/streams.h"
 #include "calibrate/runtime/clock.h"
@@ -28,14 +31,8 @@
 namespace plumbline {
 namespace {
 
-/// Questions come without a pause for so long after progress.
+/// The time after progress during which events are queried without a pause.
 constexpr RealTime kEager = 1'000'000;
-
-/// A device has not come on for too long.
-struct Hang {
-  std::uint32_t slot = 0;
-  RealTime for_so_long = 0;
-};
 
 std::unique_ptr<CudaWork> work_of(CudaDevices& devices, DeviceLibraries* libraries,
                                   const CudaTraining& training, const RunPlan& plan,
@@ -56,17 +53,16 @@ class CudaRig {
         graph_(plan.graph),
         program_(std::move(program)),
         options_(options),
+        current_(devices),
         lanes_(devices, program_),
         emulator_(devices, plan.graph, program_, lanes_, training.keeps_links),
         work_(work_of(devices, libraries, training, plan, program_)),
-        on_device_(plan.graph.slots()) {
+        progress_(current_, plan.graph, program_),
+        timing_(plan.graph.slots()) {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) ledgers_.emplace_back(plan, slot);
     names_.reserve(program_.steps.size());
-    for (std::uint32_t i = 0; i < program_.steps.size(); ++i) {
-      const CudaStep& step = program_.steps[i];
-      if (!step.sends) on_device_[step.slot].steps.push_back(i);
+    for (const CudaStep& step : program_.steps)
       names_.push_back(to_text(graph_.activities[step.node]));
-    }
     if (options_.max_iterations == 0) options_.max_iterations = 2 * options_.iterations;
   }
   ~CudaRig() { forget_errors(); }
@@ -75,14 +71,14 @@ class CudaRig {
 
   RunResult run() {
     try {
-      for (at_slot_ = 0; at_slot_ < graph_.slots(); ++at_slot_) prepare(at_slot_);
-      at_slot_ = 0;
+      for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) prepare(slot);
+      current_.is_at(0);
       is_prepared_ = true;
       return measure();
     } catch (const Hang& hang) {
       is_abandoned_ = true;
       return hung(hang);
-    } catch (const Bug&) {  // no failure of the run
+    } catch (const Bug&) {  // not a failure of the run
       throw;
     } catch (const std::exception& error) {
       return failed(error.what());
@@ -91,7 +87,7 @@ class CudaRig {
 
   bool is_abandoned() const { return is_abandoned_; }
 
-  /// After a run that went well.
+  /// The parameters of each stage after a successful run.
   std::vector<std::vector<float>> parameters() {
     std::vector<std::vector<float>> all;
     for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
@@ -103,45 +99,18 @@ class CudaRig {
   const std::vector<double>& losses() const { return losses_; }
   double clock_mhz() const { return clock_mhz_; }
 
-  /// Streams beyond the connections to a GPU share them, and then wait for each other.
-  std::string streams_remark() const {
-    constexpr std::size_t kConnections = 32;  // as load_cuda_driver asks for
-    if (!devices_.split() || lanes_.size() <= kConnections) return "";
-    return fmt::format(
-        "{} streams share the {} connections to the GPU: some wait for others although they need "
-        "not; fewer devices, or links without a latency, take fewer",
-        lanes_.size(), kConnections);
-  }
-
-  /// What the books say beside what was allocated, of the device where they differ the most.
-  std::string memory_remark(const RunRecord& record) const {
-    double worst = -1;
-    std::string text;
-    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
-      const auto booked =
-          static_cast<double>(record.iterations.front().memory[slot].peak.sum().count);
-      const auto bytes = work_->allocated(slot);
-      if (!bytes) return "";
-      const auto allocated = static_cast<double>(*bytes);
-      const double off = std::abs(allocated - booked) / std::max(booked, 1.0);
-      if (off <= worst) continue;
-      worst = off;
-      text =
-          fmt::format("device {} allocated {:.1f} MiB for tensors of which its books hold {:.1f}",
-                      graph_.devices[slot].value, allocated / 0x1p20, booked / 0x1p20);
+  std::vector<std::string> remarks(const RunRecord& record) const {
+    std::vector<std::string> remarks;
+    for (std::string remark :
+         {memory_remark(graph_, *work_, record), streams_remark(devices_, lanes_.size())}) {
+      if (!remark.empty()) remarks.push_back(std::move(remark));
     }
-    return text;
+    return remarks;
   }
 
  private:
-  struct OnDevice {
-    std::vector<std::uint32_t> steps;  ///< Of its compute stream, in order.
-    std::size_t ended = 0;             ///< So many of them are known to have ended.
-    std::uint32_t awaits = kNone32;    ///< Behind all of them: the step that has not come yet.
-    CudaEvents timing;                 ///< Origin and end of the iteration.
-  };
   enum Timing : std::uint8_t { origin, end, timings };
-  /// When it began, on its own stream, and ended, on that of its arrival.
+  /// The events of a step: its begin on its own stream, its end on the stream of its arrival.
   struct Told {
     CudaEvents begin;
     CudaEvents end;
@@ -149,18 +118,13 @@ class CudaRig {
 
   // ---- what is there before the first iteration ----
 
-  void use(std::uint32_t slot) {
-    at_slot_ = slot;
-    PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device(slot).context);
-  }
+  void use(std::uint32_t slot) { current_.use(slot); }
   CudaDevice& device(std::uint32_t slot) { return devices_.all()[slot]; }
 
   void prepare(std::uint32_t slot) {
     use(slot);
     work_->prepare(slot);
-    OnDevice& mine = on_device_[slot];
-    mine.timing = CudaEvents(driver_, timings, CU_EVENT_DEFAULT);
-    signals_.resize(program_.steps.size());
+    timing_[slot] = CudaEvents(driver_, timings, CU_EVENT_DEFAULT);
     traced_.resize(program_.steps.size());
     for (std::uint32_t i = 0; i < program_.steps.size(); ++i) {
       const CudaStep& step = program_.steps[i];
@@ -169,7 +133,7 @@ class CudaRig {
       traced_[i].begin = CudaEvents(driver_, 1, CU_EVENT_DEFAULT);
       lanes_.use(emulator_.arrival_of(i));
       traced_[i].end = CudaEvents(driver_, 1, CU_EVENT_DEFAULT);
-      if (step.signals) signals_[i] = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
+      if (step.signals) progress_.make_signal(i);
     }
     use(slot);
     if (slot == 0) ended_ = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
@@ -198,7 +162,7 @@ class CudaRig {
     return record;
   }
 
-  /// Only a remark comes of it: a run does not fail here.
+  /// Measures the clock rate. It only serves for a remark, so a failure here does not fail the run.
   void count_cycles() {
     use(0);
     const CudaQueue queue = bare_queue(driver_, device(0), device(0).compute);
@@ -219,15 +183,15 @@ class CudaRig {
 
   /// One iteration, from the first call to the end of all work.
   void execute(bool tells) {
-    for (OnDevice& one : on_device_) one.ended = 0;
+    progress_.restart();
     record();
     std::int64_t& enqueuing = enqueuing_[tells ? 1 : 0];
     begin(enqueuing);
     const RealTime before = now();
     for (std::uint32_t i = 0; i < program_.steps.size(); i += program_.steps[i].together)
       enqueue(i, tells);
-    // The shortest, as a closed gate may hold the host back too, where the driver's queues are
-    // full.
+    // The shortest time counts, as a closed gate may also hold the host back, when the driver's
+    // queues are full.
     const std::int64_t took = CudaGate::time_for(now() - before);
     enqueuing = enqueuing == 0 ? took : std::min(enqueuing, took);
     at_step_.reset();
@@ -243,7 +207,7 @@ class CudaRig {
     if (const auto loss = work_->mean_loss()) losses_.push_back(*loss);
   }
 
-  /// Records the ops of this phase once it has run: then nothing is loaded any more.
+  /// Records the ops of this phase after it has run once, when nothing is left to load.
   void record() {
     auto& recorded = recordings_[work_->phase()];
     if (!launching_.replays || !recorded.empty() || !has_run_[work_->phase()]) return;
@@ -251,8 +215,8 @@ class CudaRig {
       recorded.resize(program_.steps.size());
       for (std::uint32_t i = 0; i < program_.steps.size(); ++i) {
         const CudaStep& step = program_.steps[i];
-        if (is_moving(step.kind)) continue;  // one call anyway
-        at_slot_ = step.slot;
+        if (is_moving(step.kind)) continue;  // it is one call anyway
+        current_.is_at(step.slot);
         lanes_.use(step.stream);
         at_step_ = i;
         const CUstream stream = lanes_[step.stream];
@@ -269,18 +233,18 @@ class CudaRig {
     return recorded.empty() || !recorded[step] ? nullptr : &recorded[step];
   }
 
-  /// All streams wait for one event; then each device notes the time.
+  /// All streams wait for one event. Then each device records its origin of time.
   void begin(std::int64_t gate_time) {
     use(0);
     gate_.close(bare_queue(driver_, device(0), device(0).compute), gate_time);
     lanes_.start_behind(gate_.opens());
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
-      PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[slot].timing[origin], device(slot).compute);
+      PLUMBLINE_CUDA(driver_, cuEventRecord, timing_[slot][origin], device(slot).compute);
     }
   }
 
-  /// The step, and those that begin together with it.
+  /// Enqueues the step, and those that begin together with it.
   void enqueue(std::uint32_t first, bool tells) {
     const std::uint32_t count = program_.steps[first].together;
     std::optional<CudaRange> range;
@@ -309,42 +273,44 @@ class CudaRig {
   void begin_step(std::uint32_t i, bool tells) {
     const CudaStep& step = program_.steps[i];
     at_step_ = i;
-    at_slot_ = step.slot;
+    current_.is_at(step.slot);
     lanes_.use(step.stream);
     const CUstream stream = lanes_[step.stream];
     for (const std::uint32_t before : step.waits)
-      PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, stream, signals_[before][0], 0);
+      PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, stream, progress_.signal(before), 0);
     if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, traced_[i].begin[0], stream);
     emulator_.begin(i);
   }
 
   void end_step(std::uint32_t i, bool tells) {
     const CudaStep& step = program_.steps[i];
-    lanes_.use(step.stream);  // a library may have left another one current
+    lanes_.use(step.stream);  // a library may have made another context current
     emulator_.end(i);
     const CUstream arrived = lanes_[emulator_.arrival_of(i)];
     if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, traced_[i].end[0], arrived);
-    if (step.signals) PLUMBLINE_CUDA(driver_, cuEventRecord, signals_[i][0], arrived);
+    if (step.signals) PLUMBLINE_CUDA(driver_, cuEventRecord, progress_.signal(i), arrived);
   }
 
-  /// Each device notes when its last op has ended; then the first one when all streams have. It
-  /// takes some microseconds to wait for each of those, which are no part of the iteration.
+  /// Each device records an event when its last op has ended. Then the first device records one
+  /// when all streams have ended. Waiting for each stream takes some microseconds, which are not
+  /// part of the iteration.
   void finish() {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
       for (const std::uint32_t before : program_.awaited[slot])
-        PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, device(slot).compute, signals_[before][0], 0);
-      PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[slot].timing[end], device(slot).compute);
+        PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, device(slot).compute, progress_.signal(before),
+                       0);
+      PLUMBLINE_CUDA(driver_, cuEventRecord, timing_[slot][end], device(slot).compute);
     }
     lanes_.join();
     PLUMBLINE_CUDA(driver_, cuEventRecord, ended_[0], device(0).compute);
   }
 
-  /// Until the last of the devices has ended, each by its own clock.
+  /// The time until the last device has ended, each by its own clock.
   Duration time_of_iteration() {
     Duration longest{};
-    for (const OnDevice& one : on_device_)
-      longest = std::max(longest, between(one.timing[origin], one.timing[end]));
+    for (const CudaEvents& timing : timing_)
+      longest = std::max(longest, between(timing[origin], timing[end]));
     return longest;
   }
 
@@ -356,210 +322,49 @@ class CudaRig {
 
   // ---- waiting ----
 
-  bool has_ended(CUevent event) {
-    const CUresult result = driver_.cuEventQuery(event);
-    if (result == CUDA_ERROR_NOT_READY) return false;
-    check_cuda(driver_, "cuEventQuery", result);
-    return true;
-  }
-
-  /// Asks until all has ended.
+  /// Queries events until all work has ended.
   void watch() {
+    const RealTime patience =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(options_.patience).count();
     RealTime progress = now();
     while (true) {
       bool any = false;
       for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
         use(slot);
-        any = come_on(slot) || any;
+        any = progress_.come_on(slot) || any;
       }
       use(0);
-      if (has_ended(ended_[0])) break;
+      if (progress_.has_ended(ended_[0])) break;
       if (any) progress = now();
       const RealTime still = now() - progress;
       if (still > kEager) {
-        look_for_hang(still);
+        if (const auto hang = progress_.find_hang(still, patience)) throw *hang;
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
     }
-    for (OnDevice& one : on_device_) {
-      one.ended = one.steps.size();
-      one.awaits = kNone32;
-    }
-  }
-
-  /// Looks how far a device has come; returns whether that is further than before.
-  bool come_on(std::uint32_t slot) {
-    OnDevice& mine = on_device_[slot];
-    const std::size_t before = mine.ended;
-    for (std::size_t i = mine.ended; i < mine.steps.size(); ++i) {
-      if (!program_.steps[mine.steps[i]].signals) continue;
-      if (!has_ended(signals_[mine.steps[i]][0])) break;
-      mine.ended = i + 1;
-    }
-    mine.awaits = mine.ended == mine.steps.size() ? first_awaited(slot) : kNone32;
-    return mine.ended > before;
-  }
-
-  /// What has not come yet of that without which a device's iteration is not over.
-  std::uint32_t first_awaited(std::uint32_t slot) {
-    for (const std::uint32_t step : program_.awaited[slot]) {
-      use(program_.steps[step].slot);
-      if (!has_ended(signals_[step][0])) return step;
-    }
-    return kNone32;
-  }
-
-  void look_for_hang(RealTime still) {
-    const auto patience =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(options_.patience).count();
-    if (still <= patience) return;
-    // The device that stands at the longest op is not late yet.
-    RealTime longest = 0;
-    std::uint32_t late = 0;
-    const std::vector<DeviceStand> all = stands();
-    for (std::uint32_t slot = 0; slot < all.size(); ++slot) {
-      if (all[slot].state != DeviceStand::State::runs) continue;
-      const RealTime hold = graph_.cost(all[slot].node).hold.count();
-      if (hold < longest) continue;
-      longest = hold;
-      late = slot;
-    }
-    if (still > patience + 20 * longest) throw Hang{late, still};
+    progress_.end_all();
   }
 
   // ---- what was measured ----
 
   MeasuredIteration read_back() {
-    MeasuredIteration measured;
-    Trace& trace = measured.trace;
-    trace.spans.resize(graph_.size());
-    std::vector<SimTime> on_stream(graph_.slots());
-    const std::vector<const Join*> joins = joins_by_node(graph_);
-    for (const std::uint32_t node : program_.order) {
-      // Two devices' clocks may differ by a little: nothing begins before what it waited for.
-      SimTime released;
-      const auto after = [&](std::uint32_t one) {
-        released = std::max(released, trace.spans[one].end);
-      };
-      if (graph_.nodes[node].input != graph_.size()) after(graph_.nodes[node].input);
-      if (joins[node]) {
-        for (const std::uint32_t one : joins[node]->inputs) after(one);
-      }
-      for (const std::uint32_t resource :
-           {graph_.nodes[node].resource, graph_.nodes[node].peer_resource}) {
-        if (resource < graph_.slots()) released = std::max(released, on_stream[resource]);
-      }
-      Span& span = trace.spans[node];
-      span = {released, released, kNobody};
-      if (const std::uint32_t last = program_.step_of[node]; last != kNone32) {
-        const std::uint32_t first =
-            program_.first_step_of[node] == kNone32 ? last : program_.first_step_of[node];
-        const std::uint32_t slot = program_.steps[last].slot;
-        use(slot);
-        const CUevent own_origin = on_device_[slot].timing[origin];
-        span.begin = std::max(released, SimTime{between(own_origin, traced_[first].begin[0])});
-        span.end = std::max(span.begin, SimTime{between(own_origin, traced_[last].end[0])});
-      }
-      for (const std::uint32_t resource :
-           {graph_.nodes[node].resource, graph_.nodes[node].peer_resource}) {
-        if (resource < graph_.slots()) on_stream[resource] = span.end;
-      }
-    }
-    count_hand_over(graph_, measured);
-    measured.memory = books_of(trace);
-    return measured;
-  }
-
-  /// What the ledgers say of an iteration that has ended.
-  std::vector<DeviceMemory> books_of(const Trace& trace) {
-    for (Ledger& ledger : ledgers_) ledger.restart();
-    const auto ns = [](SimTime time) { return time.time_since_epoch().count(); };
-    for (const std::uint32_t node : program_.order) {
-      const Span& span = trace.spans[node];
-      const ActivityKind kind = graph_.activities[node].kind;
-      if (is_transfer(kind)) {
-        ledgers_[graph_.receiver(node)].receives(node, ns(span.begin));
-        ledgers_[graph_.sender(node)].has_sent(node, ns(span.end));
-      } else if (is_compute(kind)) {
-        Ledger& ledger = ledgers_[graph_.nodes[node].resource];
-        ledger.version_of(node);
-        ledger.begin(node, ns(span.begin));
-        ledger.end(node, ns(span.end));
-      }
-    }
-    std::vector<DeviceMemory> memory;
-    memory.reserve(ledgers_.size());
-    for (const Ledger& ledger : ledgers_) memory.push_back(ledger.peak());
-    return memory;
+    return measured_iteration(graph_, program_, ledgers_,
+                              [&](std::uint32_t first, std::uint32_t last) {
+                                const std::uint32_t slot = program_.steps[last].slot;
+                                use(slot);
+                                const CUevent own_origin = timing_[slot][origin];
+                                return std::pair{between(own_origin, traced_[first].begin[0]),
+                                                 between(own_origin, traced_[last].end[0])};
+                              });
   }
 
   // ---- when it goes wrong ----
 
-  /// Where every device was when it was last looked at.
-  std::vector<DeviceStand> stands() const {
-    std::vector<DeviceStand> all(graph_.slots());
-    std::vector<bool> ended(program_.steps.size(), false);
-    for (const OnDevice& one : on_device_) {
-      for (std::size_t i = 0; i < one.ended; ++i) ended[one.steps[i]] = true;
-    }
-    for (std::uint32_t slot = 0; slot < all.size(); ++slot) {
-      const OnDevice& mine = on_device_[slot];
-      if (!is_prepared_) all[slot].state = DeviceStand::State::starts;
-      if (is_prepared_ && mine.awaits != kNone32) {
-        all[slot].state = DeviceStand::State::runs;
-        all[slot].node = program_.steps[mine.awaits].node;
-      }
-      if (!is_prepared_ || mine.ended == mine.steps.size()) continue;
-      const CudaStep& step = program_.steps[mine.steps[mine.ended]];
-      all[slot].state = DeviceStand::State::runs;
-      all[slot].node = step.node;
-      for (const std::uint32_t before : step.waits) {
-        const CudaStep& other = program_.steps[before];
-        if (other.sends || ended[before]) continue;
-        all[slot].state = DeviceStand::State::waits;
-        all[slot].waits_for = other.node;
-        break;
-      }
-      for (const std::uint32_t before : step.waits) {
-        const CudaStep& copy = program_.steps[before];
-        if (!copy.sends || all[slot].state == DeviceStand::State::waits) continue;
-        if (is_on_its_way(before, ended)) continue;
-        all[slot].state = DeviceStand::State::waits;
-        all[slot].waits_for = copy.node;
-      }
-    }
-    return all;
-  }
-
-  /// Whether all ops have ended that a copy stands behind, itself or behind other copies and sums.
-  bool is_on_its_way(std::uint32_t copy, const std::vector<bool>& ended) const {
-    std::vector<std::uint32_t> open = {copy};
-    std::vector<bool> seen(program_.steps.size(), false);
-    while (!open.empty()) {
-      const std::uint32_t one = open.back();
-      open.pop_back();
-      if (seen[one]) continue;
-      seen[one] = true;
-      const CudaStep& step = program_.steps[one];
-      if (!step.sends) {
-        if (!ended[one]) return false;
-        continue;
-      }
-      open.insert(open.end(), step.waits.begin(), step.waits.end());
-      for (std::uint32_t before = one; before-- > 0;) {
-        if (program_.steps[before].stream != step.stream) continue;
-        open.push_back(before);
-        break;
-      }
-    }
-    return true;
-  }
-
   RunFailure failed(const std::string& why) {
     RunFailure failure;
     failure.kind = RunFailure::Kind::failed;
-    failure.stands = stands();
-    const std::uint32_t slot = std::min(at_slot_, graph_.slots() - 1);
+    failure.stands = progress_.stands(is_prepared_);
+    const std::uint32_t slot = std::min(current_.slot(), graph_.slots() - 1);
     DeviceStand& stand = failure.stands[slot];
     if (at_step_) stand.node = program_.steps[*at_step_].node;
     const bool at_op = at_step_ || stand.state == DeviceStand::State::runs ||
@@ -577,7 +382,7 @@ class CudaRig {
   RunFailure hung(const Hang& hang) const {
     RunFailure failure;
     failure.kind = RunFailure::Kind::hung;
-    failure.stands = stands();
+    failure.stands = progress_.stands(is_prepared_);
     const std::uint32_t node = failure.stands[hang.slot].node;
     failure.message =
         fmt::format("device {} hangs: {} has run for {:.1f} s, and {:.6g} s were predicted",
@@ -586,7 +391,7 @@ class CudaRig {
     return failure;
   }
 
-  /// What is enqueued must end before its memory goes; errors have been told.
+  /// Enqueued work must end before its memory is freed. Its errors have been reported already.
   void forget_errors() { lanes_.drain(); }
 
   CudaDevices& devices_;
@@ -595,31 +400,31 @@ class CudaRig {
   const OpGraph& graph_;
   const CudaProgram program_;
   RunOptions options_;
+  CurrentDevice current_;
   StreamSet lanes_;
   LinkEmulator emulator_;
   std::unique_ptr<CudaWork> work_;
-  CudaGate gate_;  ///< Of the first device.
+  CudaGate gate_;  ///< On the first device.
   CudaEvents ended_;
-  std::vector<OnDevice> on_device_;
+  DeviceProgress progress_;
+  std::vector<CudaEvents> timing_;  ///< By slot: the iteration's origin and end.
   std::vector<Ledger> ledgers_;
-  std::vector<std::string> names_;   ///< Of each step, as its slice of the trace.
-  std::vector<CudaEvents> signals_;  ///< Of each step that others wait for.
-  std::vector<Told> traced_;         ///< Of each step.
-  /// By phase: of each step, where its ops are replayed.
+  std::vector<std::string> names_;  ///< One per step: its slice's name in the trace.
+  std::vector<Told> traced_;        ///< One per step.
+  /// By phase, one per step; empty unless ops are replayed.
   std::array<std::vector<CudaRecording>, 2> recordings_;
   std::array<bool, 2> has_run_{};  ///< By phase.
   std::array<std::int64_t, 2>
-      enqueuing_{};  ///< How long the gate stays closed; [1] where it tells.
+      enqueuing_{};  ///< The time for which the gate stays closed; [1] if it traces.
   std::vector<double> losses_;
-  double clock_mhz_ = 0;  ///< Of the first device, behind the last iteration; 0 = not known.
+  double clock_mhz_ = 0;  ///< The first device's, after the last iteration; 0 = not known.
   std::uint32_t iterations_done_ = 0;
   bool is_prepared_ = false;
   bool is_abandoned_ = false;
-  std::uint32_t at_slot_ = 0;
-  std::optional<std::uint32_t> at_step_;  ///< That is being enqueued.
+  std::optional<std::uint32_t> at_step_;  ///< The step that is being enqueued.
 };
 
-/// The context that was current comes back.
+/// Restores the context that was current.
 class OwnContext {
  public:
   explicit OwnContext(const CudaDriver& driver) : driver_(driver) {
@@ -668,10 +473,7 @@ CudaRun run_on_cuda(CudaDevices& devices, DeviceLibraries* libraries, CudaLaunch
   if (const auto* record = std::get_if<RunRecord>(&run.result)) {
     run.learnt.parameters = execution->parameters();
     run.clock_mhz = execution->clock_mhz();
-    const std::string memory = execution->memory_remark(*record);
-    for (const std::string& remark : {memory, execution->streams_remark()}) {
-      if (!remark.empty()) run.remarks.push_back(remark);
-    }
+    run.remarks = execution->remarks(*record);
   }
   if (run.abandoned) leave_behind(std::move(execution));
   return run;

@@ -17,31 +17,30 @@
 
 namespace plumbline {
 
-/// What a run gives besides its result.
+/// The result of a run, and its other findings.
 struct CudaRun {
   RunResult result;
   CudaResults learnt;
   std::vector<std::string> remarks;
-  double clock_mhz = 0;  ///< Of the first device, right behind the last iteration; 0 = not known.
-  /// A device hangs: what the run allocated is left behind, and so must the devices be, as giving
-  /// them back would wait for it.
+  double clock_mhz = 0;  ///< The first device's, after the last iteration; 0 = not known.
+  /// A device hangs: the run's memory is left behind. The devices must be left behind, too, as
+  /// freeing them would wait for the hanging one.
   bool abandoned = false;
 };
 
-/// Executes the plan on the devices, one for each slot; without a network, and then without
-/// libraries, ops are kernels that spin for their time. Each measured iteration is executed twice:
-/// first alone, between events at the start and the end of each device (`untold`); then with events
-/// around every op, which tell the trace. Events are read against one that every device records at
-/// the start of the iteration. Devices begin together, behind a kernel that waits for as long as
-/// enqueuing an iteration takes, as far as the driver's queues let the host run ahead.
-/// Nothing else runs on the devices, so all iterations count as clean. Where `launching` replays,
-/// an op's kernels are one graph, but for the first iteration of each phase, which runs them one by
-/// one so that all they need is loaded; where they cannot be recorded, it says so afterwards.
+/// Executes the plan on the devices, one per slot. Without a network there are no libraries, and
+/// ops are kernels that spin for their time. Each measured iteration is executed twice: first
+/// alone, between events at the start and the end of each device (`untraced`); then with events
+/// around every op, which give the trace. Events are read against one that every device records at
+/// the start of the iteration. Devices begin together, behind a kernel that waits while the host
+/// enqueues an iteration, as far as the driver's queues let the host run ahead. Nothing else runs
+/// on the devices, so all iterations count as clean. Where `launching` replays, an op's kernels are
+/// one graph. The first iteration of each phase runs them one by one, so that all they need is
+/// loaded. If they cannot be recorded, `launching` says so afterwards.
 ///
-/// The thread waits by asking, so a device that makes no progress for the patience of the options
-/// and 20 times the predicted time of the op that it is at is told as a hang; a driver call that
-/// does not return is not. Requires: as many devices as slots. No context is
-/// left current that was not.
+/// The thread waits by polling. A device hangs if it makes no progress for the options' patience
+/// plus 20 times the predicted time of its present op. A driver call that does not return is not
+/// noticed. Requires: as many devices as slots. The current context is the same after the call.
 CudaRun run_on_cuda(CudaDevices& devices, DeviceLibraries* libraries, CudaLaunching& launching,
                     const CudaTraining& training, const RunPlan& plan, const DeviceOrders& orders,
                     const RunOptions& options);

@@ -1,4 +1,4 @@
-// Ranges that begin where copies and kernels like to.
+// Ranges with good alignment for copies and kernels.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/shares.h"
@@ -14,7 +14,7 @@ constexpr std::size_t kLine = 16;
 
 namespace {
 
-/// In proportion, the last bytes first.
+/// Ranges in proportion to the buckets, the last bytes first.
 std::vector<ByteRange> proportional_ranges(std::size_t parameters,
                                            const std::vector<Bucket>& buckets) {
   double all = 0;

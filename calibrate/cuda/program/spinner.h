@@ -1,4 +1,4 @@
-// Kernels that take the times that a model says, on CUDA devices.
+// Kernels on CUDA devices that take a model's times.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,12 +12,12 @@
 
 namespace plumbline {
 
-/// Each op, or part of one, is a kernel that keeps all SMs of its device for the time that the
-/// graph gives the op, by the device's clock. Nothing is computed and nothing is copied: links hold
-/// their channels. It shows what of a difference between run and prediction is not the kernels'.
+/// Each op, or part of one, is a kernel that keeps all SMs of its device busy for the op's time in
+/// the graph, by the device's clock. Nothing is computed or copied; links hold their channels. It
+/// shows how much of a difference between run and prediction is not due to the kernels.
 class CudaSpinner : public CudaWork {
  public:
-  /// What is given outlives it.
+  /// The arguments outlive it.
   CudaSpinner(CudaDevices& devices, const OpGraph& graph);
 
   void prepare(std::uint32_t slot) override;
@@ -26,7 +26,7 @@ class CudaSpinner : public CudaWork {
  private:
   CudaDevices& devices_;
   const OpGraph& graph_;
-  std::vector<CudaScratch> times_;  ///< By slot: where the kernel notes its own.
+  std::vector<CudaScratch> times_;  ///< By slot: the kernel's notes of its times.
 };
 
 }  // namespace plumbline

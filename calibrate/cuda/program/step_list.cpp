@@ -30,7 +30,7 @@ std::vector<std::uint32_t> StepList::newest(const std::vector<std::uint32_t>& st
 
 std::vector<std::uint32_t> StepList::take_waits(std::uint32_t stream) {
   std::vector<std::uint32_t> steps = newest(std::exchange(due_[stream], {}));
-  std::sort(steps.rbegin(), steps.rend());  // the newest knows the most
+  std::sort(steps.rbegin(), steps.rend());  // the newest one implies the most
   Clock& clock = clocks_[stream];
   std::vector<std::uint32_t> waits;
   for (const std::uint32_t step : steps) {

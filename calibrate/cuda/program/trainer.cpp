@@ -1,4 +1,4 @@
-// Pointers for steps.
+// The memory and the launches of steps.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/trainer.h"
@@ -38,7 +38,7 @@ std::uint32_t different_micro_batches(const RunPlan& plan) {
   return std::min(all, kMaxDifferentMicroBatches);
 }
 
-/// Each sample's weight in the loss: gradients of a round are those of its mean loss.
+/// Each sample's weight in the loss, so that the gradients of a round are those of its mean loss.
 float loss_weight(const RunPlan& plan, const CudaTraining& training, std::uint32_t stage) {
   const std::uint32_t round = plan.graph.asynchronous()
                                   ? training.updates.round_length(static_cast<std::uint32_t>(
@@ -102,7 +102,7 @@ CudaTrainer::CudaTrainer(CudaDevices& devices, DeviceLibraries& libraries,
 
 CudaTrainer::~CudaTrainer() {
   communicators_.clear();
-  // Memory is freed in some context that is alive.
+  // Memory must be freed in a living context.
   if (!devices_.all().empty()) devices_.driver().cuCtxSetCurrent(devices_.all().front().context);
 }
 
@@ -116,7 +116,7 @@ CudaScratch CudaTrainer::uploaded(std::uint32_t slot, const void* data, std::siz
   if (bytes == 0) return memory;
   const CUstream stream = devices_.all()[slot].compute;
   PLUMBLINE_CUDA(driver, cuMemcpyHtoDAsync, memory.data(), data, bytes, stream);
-  PLUMBLINE_CUDA(driver, cuStreamSynchronize, stream);  // the host's memory may go
+  PLUMBLINE_CUDA(driver, cuStreamSynchronize, stream);  // the host's memory may be freed
   return memory;
 }
 

@@ -28,23 +28,23 @@ namespace plumbline {
 /// How a network is trained.
 struct CudaTraining {
   const Network* network = nullptr;  ///< Null: nothing is trained.
-  std::int64_t batch = 1;            ///< Samples of a micro-batch.
+  std::int64_t batch = 1;            ///< Samples per micro-batch.
   OptimizerKind optimizer = OptimizerKind::gradient_descent;
   double learning_rate = 0.01;
   std::uint64_t seed = 1;
   Recompute recompute = Recompute::none;
   UpdateRule updates;
-  bool keeps_links = true;  ///< Copies take as long as the plan says, or else what they take.
+  bool keeps_links = true;  ///< Copies take at least the plan's time; else only their own.
 };
 
-/// What each stage of the plan takes on a device; a token of each where there is no network.
+/// The bytes of each stage of the plan on a device; token sizes without a network.
 std::vector<StageBytes> stage_bytes(const RunPlan& plan, const CudaTraining& training);
 
-/// Everything that the steps of a program read and write. It is allocated before the first
-/// iteration; then nothing is. It knows no events.
+/// All data that the steps of a program read and write. It is allocated before the first iteration,
+/// and nothing after. Events are not its concern.
 class CudaTrainer : public CudaWork {
  public:
-  /// What is passed outlives it.
+  /// The arguments outlive it.
   CudaTrainer(CudaDevices& devices, DeviceLibraries& libraries, const CudaTraining& training,
               const RunPlan& plan, const CudaProgram& program);
   ~CudaTrainer() override;
@@ -67,9 +67,9 @@ class CudaTrainer : public CudaWork {
     std::unique_ptr<CudaStage> stage;
     std::unique_ptr<CudaOptimizer> optimizer;
     std::vector<CudaScratch> weights;
-    std::vector<std::uint32_t> pieces;  ///< Where each numbered piece of weights is, in `weights`.
-    CudaScratch samples;                ///< Inputs or ids, of stage 0.
-    CudaScratch labels;                 ///< Of the last stage, as the next two.
+    std::vector<std::uint32_t> pieces;  ///< Index into `weights` of each numbered piece.
+    CudaScratch samples;                ///< Inputs or ids, for stage 0.
+    CudaScratch labels;                 ///< For the last stage, as the next two.
     CudaScratch loss_weights;
     CudaScratch losses;
     std::vector<float> host_losses;
@@ -104,13 +104,13 @@ class CudaTrainer : public CudaWork {
   const CudaProgram& program_;
   TrainingData data_;
   std::uint32_t phase_ = 0;
-  std::size_t sample_bytes_ = 0;   ///< Of a micro-batch.
-  std::size_t sample_stride_ = 0;  ///< From one to the next: all are aligned alike.
+  std::size_t sample_bytes_ = 0;   ///< Bytes of one micro-batch.
+  std::size_t sample_stride_ = 0;  ///< Bytes from one to the next: all are aligned alike.
   std::size_t label_bytes_ = 0;
   std::vector<OnSlot> on_;                       ///< Parallel to CudaProgram::stages.
   std::vector<CudaScratch> blocks_;              ///< Parallel to CudaProgram::blocks.
   std::vector<NcclCommunicator> communicators_;  ///< Parallel to CudaProgram::communicators.
-  /// Where each micro-batch's loss is made: the entry of on_ and the micro-batch.
+  /// The places of the losses: the entry of on_ and the micro-batch.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> made_losses_;
 };
 

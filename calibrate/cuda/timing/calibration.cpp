@@ -1,4 +1,4 @@
-// Walkers of all devices, fed by one thread.
+// Walkers of all devices, driven by one thread.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/timing/calibration.h"
@@ -29,16 +29,17 @@
 namespace plumbline {
 namespace {
 
-/// At most, between two rounds.
+/// The longest warm-up between two rounds.
 constexpr RealTime kWarmUpAfterPause = 200'000'000;
-/// Nanoseconds.
+/// The length of a burst in ns.
 constexpr double kBurst = 20e6;
 constexpr std::size_t kMinTurns = 3;
-/// Of a turn, in ns, for which it matters what events around passes take.
+/// The longest turn for which the time of events around passes matters, in ns.
 constexpr double kLongestBare = 10e6;
-/// After so many cycles a round ends without bare turns, too.
+/// After this many cycles a round ends even without bare turns.
 constexpr std::size_t kMaxCycles = 16;
-/// What is enqueued stays little: where a stream's queue is full, the host waits for the gate.
+/// The number of enqueued turns stays small: if a stream's queue is full, the host waits for the
+/// gate.
 constexpr std::size_t kMaxTurns = 48;
 
 class CudaStageTimers : public StageTimers {
@@ -74,8 +75,8 @@ class CudaStageTimers : public StageTimers {
   void count_from(RealTime time) override {
     for (const std::uint32_t device : measuring_) timers_[device]->count_from(time);
   }
-  /// A burst: all begin together, behind a gate that is closed for as long as it takes the host to
-  /// enqueue, as in a run, and end at about the same time.
+  /// Runs a burst. All devices begin together, behind a gate that is closed while the host
+  /// enqueues, as in a run. They end at about the same time.
   void go_on() override {
     const RealTime begin = now();
     std::vector<std::size_t> turns;
@@ -86,7 +87,7 @@ class CudaStageTimers : public StageTimers {
                         return timers_[device]->can_be_bare();
                       });
     double& enqueuing = enqueuing_[bare ? 1 : 0];
-    if (enqueuing == 0) enqueuing = enqueuing_[0];  // more than it will be
+    if (enqueuing == 0) enqueuing = enqueuing_[0];  // too high an estimate
     use(measuring_.front());
     CudaGate& gate = gates_[measuring_.front()];
     const CudaQueue& first = timers_[measuring_.front()]->queue();
@@ -110,7 +111,7 @@ class CudaStageTimers : public StageTimers {
       }
     }
     if (!bare && !updates && update_at_once()) enqueue_updates_at_once();
-    // The shortest, as a closed gate may hold the host back, too, where the driver's queues are
+    // The shortest time, as a closed gate may also hold the host back if the driver's queues are
     // full.
     const double took = static_cast<double>(now() - begin) / static_cast<double>(all);
     enqueuing = enqueuing == 0 ? took : std::min(enqueuing, took);
@@ -157,14 +158,14 @@ class CudaStageTimers : public StageTimers {
   void use(std::uint32_t device) {
     PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[device].context);
   }
-  /// Whether it matters what events around passes take, of the fastest device: then turns are bare,
-  /// too, of all.
+  /// Whether the time of events around passes matters on the fastest device. Then all devices have
+  /// bare turns, too.
   bool wants_bare() const {
     return std::any_of(measuring_.begin(), measuring_.end(), [&](std::uint32_t device) {
       return timers_[device]->turn_time() < kLongestBare;
     });
   }
-  /// As behind a flush: where all devices walk, and are several.
+  /// Whether updates are made at once, as after a flush: if all of several devices walk.
   bool update_at_once() const {
     return measuring_.size() > 1 && measuring_.size() == timers_.size();
   }
@@ -186,8 +187,8 @@ class CudaStageTimers : public StageTimers {
       timers_[device]->enqueue_update_at_once();
     }
   }
-  /// As many as a burst has time for: such that the fastest device has not too many of them, and,
-  /// what matters more, the slowest not too few.
+  /// The number of turns for which a burst has time. The fastest device must not have too many.
+  /// More important, the slowest must not have too few.
   std::size_t turns_of(const CudaStageTimer& timer) const {
     double slowest = 0;
     double fastest = kBurst;
@@ -205,11 +206,11 @@ class CudaStageTimers : public StageTimers {
 
   CudaDevices& devices_;
   RealTime warm_up_;
-  std::map<std::uint32_t, CudaGate> gates_;  ///< By device, as the next.
+  std::map<std::uint32_t, CudaGate> gates_;  ///< By device, like the next.
   std::map<std::uint32_t, CudaEvents> ended_;
   std::size_t bursts_ = 0;
   std::size_t noted_bursts_ = 0;
-  /// Of a turn, in ns of the host; 0 = not known yet; [1] of bare ones.
+  /// The host's time to enqueue a turn, in ns; 0 = not yet known; [1] for bare turns.
   std::array<double, 2> enqueuing_{};
   std::vector<std::unique_ptr<CudaStageTimer>> timers_;
   std::vector<std::uint32_t> measuring_;
@@ -234,7 +235,7 @@ class CudaCalibration : public CalibrationDevices {
     return check_for_cuda(network, mark);
   }
   std::optional<Diagnostic> check_count(std::uint32_t, const Mark&) const override {
-    return std::nullopt;  // they are open
+    return std::nullopt;  // the devices are open
   }
   std::optional<Bytes> available_memory() const override {
     Bytes sum;
@@ -244,7 +245,7 @@ class CudaCalibration : public CalibrationDevices {
       PLUMBLINE_CUDA(*driver_, cuCtxSetCurrent, device.context);
       PLUMBLINE_CUDA(*driver_, cuMemGetInfo, &free, &total);
       sum += Bytes{static_cast<std::int64_t>(free)};
-      if (devices_->split()) break;  // they share it
+      if (devices_->split()) break;  // the devices share it
     }
     return sum;
   }
@@ -284,8 +285,8 @@ class CudaCalibration : public CalibrationDevices {
   }
 
  private:
-  /// Measured before the first walk, as bare turns are counted without them, and again where
-  /// something could not be recorded since.
+  /// The launch times. Measured before the first walk, as they are subtracted from bare turns, and
+  /// again if something could not be recorded since.
   const CudaLaunchTimes& launches() {
     if (!launches_ || are_of_graphs_ != launching_.replays)
       launches_ = measure_launch_times(*devices_, launching_);
@@ -293,7 +294,7 @@ class CudaCalibration : public CalibrationDevices {
     return *launches_;
   }
 
-  std::unique_ptr<CudaDriver> driver_;  // before all that calls it
+  std::unique_ptr<CudaDriver> driver_;  // first, as the others call it
   std::unique_ptr<CudaDevices> devices_;
   CudaCalibrationOptions options_;
   std::unique_ptr<DeviceLibraries> libraries_;
@@ -315,7 +316,7 @@ Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
     if (!communicating) return communicating.problems();
     return std::unique_ptr<CalibrationDevices>(std::make_unique<CudaCalibration>(
         std::move(own_driver), *std::move(opened), network, options, *communicating));
-  } catch (const std::runtime_error& error) {  // of the driver, of a library
+  } catch (const std::runtime_error& error) {  // from the driver or a library
     Diagnostic lost = input_error({}, error.what());
     lost.fault = Fault::no_device;
     return lost;

@@ -1,4 +1,4 @@
-// Calibrating on a driver that is at hand: this machine's, or a test's.
+// Calibration on a given driver: this machine's, or a test's.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,7 +12,8 @@
 
 namespace plumbline {
 
-/// As cuda_calibration_devices(network, devices, options), on this driver.
+/// As cuda_calibration_devices(network, devices, options), on this driver. If NCCL is asked for,
+/// `nccl` is used; null = the installed one.
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
     const CudaDriver& driver, const Network& network, std::uint32_t devices,
     const CudaCalibrationOptions& options, const Nccl* nccl = nullptr);

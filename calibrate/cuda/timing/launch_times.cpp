@@ -13,7 +13,7 @@
 namespace plumbline {
 namespace {
 
-/// In a row, or about as many in a ring.
+/// The number of ops in a row, or about the number in a ring.
 constexpr std::size_t kOps = 48;
 
 }  // namespace
@@ -89,7 +89,7 @@ CudaLaunchTimes measure_launch_times(CudaDevices& devices, CudaLaunching& launch
   }
   times.beside = beyond(rows, kOps);
   const std::size_t hops = (kOps + all.size() - 1) / all.size() * all.size();
-  const double ring = stopwatch.time([&] {  // whole rounds: it ends where it began
+  const double ring = stopwatch.time([&] {  // whole rounds: the ring ends where it began
     for (std::size_t i = 0; i < hops; ++i) {
       const std::size_t from = i % all.size();
       ops.enqueue(from);

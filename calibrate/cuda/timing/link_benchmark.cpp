@@ -44,19 +44,19 @@ class HostBuffer {
   void* data_ = nullptr;
 };
 
-/// How tensors go.
+/// The way of a transfer.
 enum class Way : std::uint8_t { copy, host, nccl };
 
-/// Beside the ops, or on their streams.
+/// The streams of transfers: their own, or those of the ops.
 enum class Streams : std::uint8_t { own, compute };
 
-/// Devices in a row that hand on tensors as a pipeline does: up to the last one and down again.
-/// Each sends on a stream of its own for either way, as in a run: on an H100 a transfer takes 2 us
-/// less back and forth on one.
+/// Devices in a row that pass on tensors as a pipeline does: up to the last one and down again.
+/// Each device has its own stream for each direction, as in a run. On an H100 a transfer back and
+/// forth on one stream takes 2 us less.
 class Chain {
  public:
-  /// Of `count` devices from `first` on; two, but for copies. Takes memory for the largest size
-  /// that there is memory for, and drops those beyond it.
+  /// A chain of `count` devices from `first` on; two, except for copies. Allocates memory for the
+  /// largest size that fits, and drops the larger sizes.
   Chain(CudaDevices& devices, std::size_t first, std::size_t count, Way way, Streams streams,
         const Nccl* nccl, std::vector<Bytes>& sizes)
       : devices_(devices), streams_(streams), ends_(count) {
@@ -81,11 +81,11 @@ class Chain {
   Chain(const Chain&) = delete;
   Chain& operator=(const Chain&) = delete;
 
-  /// Ops, and hand-overs behind them, in one way up and down.
+  /// The number of ops, and of hand-overs behind them, in one round up and down.
   std::size_t ops() const { return 2 * ends_.size(); }
   std::size_t transfers() const { return 2 * (ends_.size() - 1); }
 
-  /// Up and down, so often, each transfer behind an op that makes what is sent.
+  /// Enqueues `rounds` rounds up and down. Each transfer comes after an op that makes its tensor.
   void enqueue(CudaSpinOps& ops, std::size_t bytes, std::uint32_t rounds) {
     for (std::uint32_t round = 0; round < rounds; ++round) {
       for (std::size_t i = 0; i < ends_.size(); ++i) {
@@ -101,9 +101,10 @@ class Chain {
   }
 
  private:
-  /// What a device sends with, and receives where that takes a stream, to or from one neighbour.
+  /// A device's stream and event for sending to one neighbour, or for receiving if that needs a
+  /// stream.
   struct Sending {
-    CudaUrgentStream own;  ///< Beside its ops.
+    CudaUrgentStream own;  ///< A stream beside its ops.
     CudaPoint moving;
     CudaEvents sent;
   };
@@ -132,7 +133,7 @@ class Chain {
     way.sent = event_of(way.moving);
   }
 
-  /// What stands on the same stream needs none.
+  /// Work on the same stream needs no event.
   void signal_between(CudaPoint first, const CudaEvents& event, CudaPoint second) {
     if (first.stream != second.stream) signal(devices_.driver(), first, event[0], second);
   }
@@ -172,7 +173,7 @@ class Chain {
     communicators_.emplace_back(*nccl, std::vector<int>{gpus[1], gpus[0]});
   }
 
-  /// In two halves, through its memory.
+  /// Copies in two steps, through the host's memory.
   void copy_by_host(const End& from, const Sending& sends, const End& to, const Sending& receives,
                     std::size_t bytes) {
     const CudaDriver& driver = devices_.driver();
@@ -188,7 +189,7 @@ class Chain {
     try {
       for (End& end : ends_) {
         use(end.compute);
-        end.memory = {};  // before the next one is there
+        end.memory = {};  // before the next one is allocated
         end.memory = CudaScratch(devices_.driver(), static_cast<std::size_t>(size.count));
       }
       return true;
@@ -214,11 +215,11 @@ class Chain {
   CudaDevices& devices_;
   Streams streams_;
   std::vector<End> ends_;
-  std::optional<HostBuffer> host_;               ///< Where copies go through it.
-  std::vector<NcclCommunicator> communicators_;  ///< There and back, where they go by these.
+  std::optional<HostBuffer> host_;               ///< Set if copies go through it.
+  std::vector<NcclCommunicator> communicators_;  ///< There and back, if they move the tensors.
 };
 
-/// As many as take no long time.
+/// The number of rounds that takes no long time.
 std::uint32_t rounds_of(std::size_t bytes, std::size_t transfers) {
   const std::size_t all = std::min(kMaxCopied / bytes, kMaxCopies);
   return static_cast<std::uint32_t>(std::max<std::size_t>(all / transfers, 1));
@@ -232,7 +233,8 @@ struct Route {
   Streams streams = Streams::own;
 };
 
-/// Times of all sizes, without the ops between transfers and the hand-over that a prediction adds.
+/// The times of all sizes, without the ops between transfers and without the hand-over that a
+/// prediction adds.
 std::optional<MeasuredLink> timed_link(CudaDevices& devices, const Route& route, std::string kind,
                                        const Nccl* nccl, std::vector<Bytes> sizes, CudaSpinOps& ops,
                                        const CudaLaunchTimes& launches) {
@@ -254,7 +256,7 @@ std::optional<MeasuredLink> timed_link(CudaDevices& devices, const Route& route,
   return measured_link(std::move(kind), std::move(table));
 }
 
-/// By the largest size that all of them have.
+/// Sorts links by the time of the largest size that all of them have.
 void slowest_first(std::span<MeasuredLink> links) {
   std::size_t common = std::numeric_limits<std::size_t>::max();
   for (const MeasuredLink& link : links) common = std::min(common, link.table.size());
@@ -292,7 +294,7 @@ std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching
   }
   try {
     add({0, 2, Way::host, Streams::own}, "host");
-  } catch (const CudaError& error) {  // as much pinned memory is not to be had everywhere
+  } catch (const CudaError& error) {  // not every machine has so much pinned memory
     if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
   }
   return links;

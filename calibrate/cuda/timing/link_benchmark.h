@@ -1,4 +1,4 @@
-// What it takes to get from one CUDA device to the next.
+// The time of transfers from one CUDA device to the next.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,17 +12,21 @@
 
 namespace plumbline {
 
-/// What tensors of these sizes take between two devices beyond a hand-over, nothing else at work:
-/// sent as in a run, on a stream of the sender's own behind an op that made them, and waited for by
-/// the receiver's. `launches` is what these ops and a hand-over take. Parts of a GPU hand them on
-/// through all of them and back, as a pipeline does; GPUs back and forth between two neighbours.
-/// One link "copy" where all devices are parts of one GPU; else one for each two neighbours, "peer
-/// 0-1", the slowest first. With NCCL, which the devices then are GPUs for, they are sent and
-/// received, on a stream of each end: "nccl 0-1". Then the same as blocking_link(): on the streams
-/// of the ops, which a blocking transfer holds at both ends. Then "host": between the first two
-/// through pinned memory of the host, which no run does; left out where there is not so much of
-/// that. Sizes for which there is no memory are left out; with fewer than two sizes or devices
-/// there are no links. Requires: ascending sizes. Errors: CudaError; NcclError.
+/// The time of tensors of these sizes between two devices beyond a hand-over, with nothing else at
+/// work. They are sent as in a run: on a stream of the sender's own, behind an op that made them.
+/// The receiver's stream waits for them. `launches` has the times of these ops and of a hand-over.
+/// Parts of a GPU pass the tensors on through all devices and back, as a pipeline does; GPUs pass
+/// them back and forth between two neighbours.
+/// The links come in this order.
+/// - One link "copy" if all devices are parts of one GPU. Otherwise one for each pair of
+///   neighbours, "peer 0-1", the slowest first. With NCCL, which needs whole GPUs, tensors are sent
+///   and received, on a stream of each end: "nccl 0-1".
+/// - The same links as blocking_link(): on the streams of the ops, which a blocking transfer holds
+///   at both ends.
+/// - "host": between the first two devices through pinned memory of the host, which no run uses.
+///   Left out if the host lacks that memory.
+/// Sizes for which there is no memory are left out. With fewer than two sizes or devices there are
+/// no links. Requires: ascending sizes. Errors: CudaError; NcclError.
 std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching& launching,
                                              const CudaLaunchTimes& launches, const Nccl* nccl,
                                              const std::vector<Bytes>& sizes);

@@ -76,11 +76,11 @@ CudaScratch CudaStageTimer::uploaded(const void* data, std::size_t bytes) const 
   CudaScratch memory(driver_, bytes);
   if (bytes == 0) return memory;
   PLUMBLINE_CUDA(driver_, cuMemcpyHtoDAsync, memory.data(), data, bytes, queue_.stream);
-  PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);  // the host's memory may go
+  PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);  // the host's memory may be freed
   return memory;
 }
 
-/// On the device, as the host would take seconds.
+/// The device fills it, as the host would take seconds.
 CudaScratch CudaStageTimer::filled(std::size_t bytes, std::uint64_t seed, float scale) const {
   CudaScratch memory(driver_, bytes);
   const auto count = static_cast<std::int64_t>(bytes) / bytes_of(network_.element);
@@ -199,7 +199,8 @@ void CudaStageTimer::finish() {
 }
 
 std::size_t CudaStageTimer::cycle() const {
-  // Two I and W, one of either way, are at most so far apart; F and B of a buffer take two sweeps.
+  // The most turns between two I and W that are timed in the two ways. F and B of a buffer take two
+  // sweeps.
   constexpr std::size_t kBothWays = 20;
   return std::max(kBothWays, 2 * slots_.size() + 2);
 }
@@ -210,7 +211,7 @@ std::vector<CudaStageTimer::Task> CudaStageTimer::tasks(bool updates) {
   add(Pass::forward, turn_ % in_flight_);
   const auto slot = oldest();
   if (!slot) return all;
-  // Every fourth of each buffer, each at another time.
+  // Every fourth backward of each buffer; the buffers take turns.
   if ((backwards_[*slot]++ + *slot) % 4 == 3) {
     add(Pass::backward_input, *slot);
     add(Pass::backward_weight, *slot);
@@ -218,7 +219,7 @@ std::vector<CudaStageTimer::Task> CudaStageTimer::tasks(bool updates) {
     add(Pass::backward, *slot);
   }
   if (updates && (turn_ + measuring_pass_.device) % 4 == 3)
-    add(Pass::update, 0);  // each at another time
+    add(Pass::update, 0);  // the devices take turns
   return all;
 }
 
@@ -227,15 +228,14 @@ std::optional<std::size_t> CudaStageTimer::oldest() const {
   return (turn_ + 1) % in_flight_;
 }
 
-/// F and B, which bare turns have as pieces, are counted for each buffer, from different numbers
-/// on.
+/// F and B, which are pieces in bare turns, are counted per buffer, from different numbers on.
 std::size_t& CudaStageTimer::count_of(Pass pass, std::size_t slot) {
   const bool by_buffer = pass == Pass::forward || pass == Pass::backward;
   const std::size_t buffer = by_buffer ? slot : 0;
   return passes_.try_emplace({pass, buffer}, buffer).first->second;
 }
 
-/// The next one of this kind: layer by layer and as a piece in turn.
+/// The next pass of this kind: layer by layer and as a piece in turn.
 CudaStageTimer::Measurable& CudaStageTimer::measurable(Pass pass, std::size_t slot) {
   const std::size_t layers = stage_.layout().layers();
   const bool is_piece = layers > 1 && count_of(pass, slot) % 2 == 1;
@@ -248,7 +248,7 @@ CudaStageTimer::Measurable& CudaStageTimer::measurable(Pass pass, std::size_t sl
 void CudaStageTimer::enqueue(const Task& task, bool counts) {
   Measurable& measurable = *task.measurable;
   if (measurable.has_run && measurable.graphs.empty() && launching_.replays) record(task);
-  if (!launching_.replays) measurable.graphs.clear();  // what one pass cannot, none does
+  if (!launching_.replays) measurable.graphs.clear();  // if one pass cannot be recorded, none is
   Pending pending;
   pending.pass = task.pass;
   pending.is_piece = measurable.is_piece;
@@ -264,7 +264,7 @@ void CudaStageTimer::enqueue(const Task& task, bool counts) {
   PLUMBLINE_CUDA(driver_, cuEventRecord, pending.stamps.back(), queue_.stream);
   measurable.has_run = true;
   ++count_of(task.pass, task.slot);
-  // The first time, which is no graph yet, does not count.
+  // The first execution does not count, as it is not yet a graph.
   pending.counts = counts && counts_ != 0 && (!launching_.replays || !measurable.graphs.empty());
   pending_.push_back(std::move(pending));
 }
@@ -300,7 +300,7 @@ void CudaStageTimer::record(const Task& task) {
   if (is_recorded) task.measurable->graphs = std::move(graphs);
 }
 
-/// As a run updates a whole stage.
+/// Updates as a run updates a whole stage.
 void CudaStageTimer::update(std::size_t from, std::size_t to) {
   const StageLayout& layout = stage_.layout();
   const std::int64_t element = bytes_of(network_.element);

@@ -1,4 +1,4 @@
-// One CUDA device that walks a stage of a network again and again, every layer timed.
+// One CUDA device that repeats a stage of a network, with every layer timed.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -27,28 +27,29 @@
 
 namespace plumbline {
 
-/// What a device walks.
+/// The stage that a device measures, and how.
 struct CudaMeasuring {
   std::size_t first = 0;  ///< Layers first..last.
   std::size_t last = 0;
   std::int64_t batch = 1;
-  std::uint32_t devices = 1;  ///< That walk beside each other;
+  std::uint32_t devices = 1;  ///< Devices that work beside each other;
   std::uint32_t device = 0;   ///< this one of them.
   OptimizerKind optimizer = OptimizerKind::gradient_descent;
   std::uint64_t seed = 1;
 };
 
-/// Forward and backward in turn, as Walker of cpu_walker.h: over one buffer more than there are
-/// devices; every fourth backward of a buffer is I and then W; updates stand in turns of their own.
-/// Passes of a kind are now timed layer by layer, and now as one piece, as in a run. Events take
-/// time of their own, the more the more devices work: so there are bursts of bare turns, pieces
-/// with none between them. Where `launching` replays, a layer, or a piece, is a graph once it has
-/// run. Turns are enqueued in bursts, and their times read when a burst has ended. All calls come
-/// from one thread, with the device's context current; the destructor makes it so.
+/// Runs forward and backward in turn, as Walker of cpu_walker.h. There is one buffer more than
+/// there are devices. Every fourth backward of a buffer is I and then W; updates have turns of
+/// their own. Passes of a kind are timed sometimes layer by layer and sometimes as one piece, as in
+/// a run. Events take time of their own, and more of it with more devices at work. So there are
+/// bursts of bare turns: pieces without events between them. Where `launching` replays, a layer or
+/// a piece is a graph after it has run once. Turns are enqueued in bursts, and their times are read
+/// when a burst has ended. All calls come from one thread, with the device's context current. The
+/// destructor makes it current itself.
 class CudaStageTimer {
  public:
-  /// Allocates. What the queue points to outlives it, and so do the network and `launching`, which
-  /// is told where something cannot be recorded. `per_op` is what a run takes for each op besides,
+  /// Allocates. The queue's objects, the network and `launching` outlive it. If something cannot be
+  /// recorded, `launching` says so afterwards. `per_op` is the additional time of each op in a run,
   /// in ns. Errors: CudaError.
   CudaStageTimer(const CudaQueue& queue, CUcontext context, const Network& network,
                  const CudaMeasuring& measure_pass, CudaLaunching& launching, double per_op);
@@ -56,41 +57,45 @@ class CudaStageTimer {
   CudaStageTimer(const CudaStageTimer&) = delete;
   CudaStageTimer& operator=(const CudaStageTimer&) = delete;
 
-  /// Passes that are enqueued from now on do not count; those that will are added to `samples`,
-  /// which outlives the walk. Forgets what was walked. So many micro-batches are in flight, at most
-  /// one more than there are devices. `before` was measured earlier.
+  /// Starts a walk. Passes enqueued from now on do not count yet; passes that count are added to
+  /// `samples`, which outlives the walk. Forgets the last walk. `in_flight` micro-batches are in
+  /// flight, at most one more than there are devices. `before` is the time that was spent on
+  /// measuring earlier.
   void start(std::uint32_t in_flight, Duration before, StageSamples& samples);
-  /// Passes that are enqueued from now on count.
+  /// Passes that are enqueued from now on count; `time` is now.
   void count_from(RealTime time) { counts_ = time; }
 
   const CudaQueue& queue() const { return queue_; }
-  /// With `updates`, every fourth turn has an update, and of its passes only that counts: updates
-  /// take memory from the passes of others, which those of a pipeline with a flush never meet.
+  /// Enqueues a turn. With `updates`, every fourth turn has an update, and only the update of that
+  /// turn counts. Updates take memory bandwidth from the passes of other devices, which never
+  /// happens in a pipeline with a flush.
   void enqueue_turn(bool updates);
-  /// Whether all pieces of bare turns have run, and been recorded.
+  /// Whether all pieces of bare turns have run and been recorded.
   bool can_be_bare() const;
-  /// `first`, `last`: of its burst. Requires: can_be_bare().
+  /// Enqueues a bare turn, the `first` or `last` of its burst. Requires: can_be_bare().
   void enqueue_bare_turn(bool first, bool last);
-  /// An update by itself. Requires: the device's stream waits for those of all others that walk.
+  /// Enqueues an update by itself. Requires: the device's stream waits for the streams of all other
+  /// walking devices.
   void enqueue_update_at_once();
-  /// Waits for all that is enqueued, a burst, and reads it.
+  /// Waits for all enqueued work, a burst, and reads its times.
   void finish();
-  /// Of the last burst, in ns; 0 before the first.
+  /// The time of a turn in the last burst, in ns; 0 before the first burst.
   double turn_time() const { return turn_time_; }
 
-  /// Enqueues what tells the clock.
+  /// Enqueues the measurement of the clock rate.
   void count_cycles() { clock_.count(queue_); }
-  /// Waits for that; in MHz.
+  /// Waits for that measurement; in MHz.
   double clock() const { return clock_.mhz(queue_); }
 
   bool is_done() const { return samples_->is_done(); }
   std::size_t turns() const { return turns_; }
-  /// Whether updates have counted in both ways in which they are timed; `at_once`: of those.
+  /// Whether updates have counted in both ways in which they are timed. `at_once` chooses the
+  /// updates of enqueue_update_at_once().
   bool has_updated(bool at_once) const {
     const std::array<bool, 2>& ways = updated_[at_once ? 1 : 0];
     return ways[0] && (ways[1] || stage_.layout().layers() == 1);
   }
-  /// Whether bare turns have counted, some bursts of them.
+  /// Whether some bursts of bare turns have counted.
   bool has_been_bare() const { return bare_bursts_ >= 4; }
   /// As Walkers::cycle.
   std::size_t cycle() const;
@@ -103,11 +108,11 @@ class CudaStageTimer {
   /// A pass over one buffer, timed in one of the two ways.
   struct Measurable {
     bool is_piece = false;
-    std::size_t parts = 1;              ///< Layers; of a piece: one.
-    std::vector<CudaRecording> graphs;  ///< Of each part, in order.
+    std::size_t parts = 1;              ///< Layers; one for a piece.
+    std::vector<CudaRecording> graphs;  ///< One per part, in order.
     bool has_run = false;
   };
-  /// A pass on its way.
+  /// A pass that is enqueued.
   struct Pending {
     Pass pass = Pass::forward;
     bool is_piece = false;
@@ -117,13 +122,13 @@ class CudaStageTimer {
 
     std::size_t parts() const { return stamps.all().size() - 1; }
   };
-  /// A row of bare turns on its way.
+  /// A row of bare turns that is enqueued.
   struct Bare {
     CudaEvents stamps;      ///< Behind the first turn, and behind the last.
     std::size_t turns = 0;  ///< Between the two.
     bool counts = false;
   };
-  /// What a turn enqueues.
+  /// A pass in a turn.
   struct Task {
     Pass pass = Pass::forward;
     std::size_t slot = 0;
@@ -135,17 +140,17 @@ class CudaStageTimer {
   CudaScratch uploaded(const void* data, std::size_t bytes) const;
   std::vector<Task> tasks(bool updates);
   Task task_of(Pass pass, std::size_t slot) { return {pass, slot, &measurable(pass, slot)}; }
-  /// Of what is counted together, what was enqueued.
+  /// The number of enqueued passes that are counted together with this one.
   std::size_t& count_of(Pass pass, std::size_t slot);
   Measurable& measurable(Pass pass, std::size_t slot);
   void enqueue(const Task& task, bool counts);
-  /// The micro-batch whose backward comes in this turn; nothing before there is one.
+  /// The micro-batch whose backward is in this turn; nothing while there is none.
   std::optional<std::size_t> oldest() const;
   const Measurable* piece_of(Pass pass, std::size_t slot) const;
   void take(const Bare& bare);
   void measure_pass(const Task& task, std::size_t place);
   void record(const Task& task);
-  /// The layers from one to before another.
+  /// Updates layers from..to-1.
   void update(std::size_t from, std::size_t to);
   CudaEvents new_stamps(std::size_t parts);
   void take(const Pending& pending);
@@ -156,7 +161,7 @@ class CudaStageTimer {
   CudaQueue queue_;
   const Network& network_;
   CudaMeasuring measuring_pass_;
-  StageSamples* samples_ = nullptr;  ///< Of the last walk.
+  StageSamples* samples_ = nullptr;  ///< The samples of the last walk.
   CudaStage stage_;
   bool is_first_;
   bool is_last_;
@@ -165,26 +170,26 @@ class CudaStageTimer {
   CudaScratch gradients_;
   CudaScratch loss_weights_;
   std::vector<Slot> slots_;
-  std::vector<Pending> pending_;                               ///< Of the burst.
-  Bare bare_;                                                  ///< Or that.
-  std::map<std::size_t, std::vector<CudaEvents>> old_stamps_;  ///< To be used again, by parts.
+  std::vector<Pending> pending_;                               ///< The passes of the burst.
+  Bare bare_;                                                  ///< Or its bare turns.
+  std::map<std::size_t, std::vector<CudaEvents>> old_stamps_;  ///< For reuse, by parts.
   CudaLaunching& launching_;
   double per_op_;
   CudaClock clock_;
   /// By pass, buffer and whether it is timed as a piece.
   std::map<std::tuple<Pass, std::size_t, bool>, Measurable> measurables_;
   std::map<std::pair<Pass, std::size_t>, std::size_t> passes_;
-  std::map<std::size_t, std::size_t> backwards_;  ///< Of each buffer, split ones included.
+  std::map<std::size_t, std::size_t> backwards_;  ///< Per buffer, split ones included.
   std::size_t in_flight_ = 1;
   std::size_t turn_ = 0;
   double turn_time_ = 0;
   std::size_t turns_ = 0;
-  /// Whether updates have counted; those at once; layer by layer, and as pieces.
+  /// Whether updates have counted: [is at once][is a piece].
   std::array<std::array<bool, 2>, 2> updated_{};
   Duration before_{};
   RealTime counts_ = 0;
   std::vector<PassTimes> was_measured_;
-  std::size_t bare_bursts_ = 0;  ///< That count.
+  std::size_t bare_bursts_ = 0;  ///< Bursts that count.
 };
 
 }  // namespace plumbline

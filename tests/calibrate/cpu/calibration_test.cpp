@@ -1,4 +1,4 @@
-// What a calibration must satisfy on any machine: laws, not speeds.
+// Laws that a calibration must satisfy on any machine, whatever its speed.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/calibration.h"
@@ -6,51 +6,22 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <cmath>
-#include <tuple>
 
 #include "base/bug.h"
-#include "calibrate/cpu/layer.h"
-#include "calibrate/cpu/overheads.h"
 #include "calibrate/cpu/stage.h"
 #include "calibrate/measure/calibration_memory.h"
 #include "calibrate/runtime/clock.h"
-#include "models/network/network_reader.h"
 #include "models/profile/profile_reader.h"
 #include "models/profile/profile_writer.h"
-#include "tests/support/trials.h"
+#include "tests/calibrate/cpu/small_calibration.h"
 
 namespace plumbline::test {
 namespace {
-
-Network small_network() {
-  const std::string text =
-      "version: 1\nkind: network\nname: small\ninput: {shape: [64]}\nlayers:\n"
-      "  - {kind: linear, features: 256}\n  - {kind: relu}\n  - {kind: linear, features: 256}\n"
-      "  - {kind: gelu}\n  - {kind: head, classes: 10}\n";
-  const auto network =
-      parse_network(std::make_shared<const Source>(Source{"small.network.yaml", text, ""}));
-  REQUIRE(network);
-  return *network;
-}
-
-CalibrationOptions quick() {
-  CalibrationOptions options;
-  options.min_seconds = 0.05;
-  options.max_seconds = 0.3;
-  return options;
-}
 
 Result<Calibration> calibrate(const Network& network, const CalibrationOptions& options) {
   const auto measured = measure_layers(network, {}, options);
   if (!measured) return measured.problems();
   return calibration_of(network, {}, options, *measured);
-}
-
-bool has_backend() {
-  if (!cpu_library().empty()) return true;
-  MESSAGE("skipped: this build has no oneDNN");
-  return false;
 }
 
 TEST_CASE("a bug on the thread of a core reaches whoever lets it walk, and all rest then" *
@@ -264,288 +235,6 @@ TEST_CASE("what cannot be kept ends a calibration, and so do kept passes of othe
         "p.partial:2:1: error: no batch of 2 is asked for\n" + end);
 }
 
-/// Samples of a batch: two clean passes of each kind, but for `missing`, whose passes are dropped.
-BatchSamples made_samples(std::int64_t batch, std::int64_t ns, std::optional<Pass> missing = {}) {
-  StopLimits limits;
-  limits.max_samples = 100;
-  limits.max_time = std::chrono::seconds(1);
-  BatchSamples samples;
-  samples.batch = batch;
-  samples.stages.emplace_back(5, limits);
-  for (const Pass pass : kAllPasses) {
-    const bool is_clean = pass != missing;
-    for (int i = 0; i < 2; ++i) {
-      samples.stages[0].add(
-          {pass, is_clean ? std::vector<std::int64_t>(5, ns) : std::vector<std::int64_t>{}}, {});
-    }
-  }
-  return samples;
-}
-
-/// What a device with one layer of each kind of `small_network` says, each taking so long.
-StageSamples made_stage(std::size_t layers, std::int64_t ns) {
-  StopLimits limits;
-  limits.max_samples = 100;
-  limits.max_time = std::chrono::seconds(1);
-  StageSamples stage(layers, limits);
-  for (const Pass pass : kAllPasses) {
-    for (int i = 0; i < 2; ++i) stage.add({pass, std::vector<std::int64_t>(layers, ns)}, {});
-  }
-  return stage;
-}
-
-TEST_CASE("the updates of a stage add up to its piece, and layers without parameters have none" *
-          doctest::test_suite("measures")) {
-  const Network network = small_network();  // linear, relu, linear, gelu, head
-  Measured measured;
-  measured.batches = {made_samples(8, 40)};
-  StageSamples& stage = measured.batches[0].stages[0];
-  for (int i = 0; i < 2; ++i) stage.add({Pass::update, {75}}, {});
-  const auto made = calibration_of(network, {}, {}, measured);
-  REQUIRE(made);
-  const auto& layers = made->model.profile.measurements.front().layers;
-  REQUIRE(layers.size() == 5);
-  for (const std::size_t with : {0, 2, 4}) CHECK(layers[with].update.mean == Duration{25});
-  for (const std::size_t without : {1, 3}) CHECK(layers[without].update.mean == Duration{});
-}
-
-TEST_CASE("the slow-down of a kind is its time with fewer neighbours against that with all" *
-          doctest::test_suite("measures")) {
-  const Network network = small_network();  // linear, relu | linear, gelu | head
-  Measured measured;
-  BatchSamples& samples = measured.batches.emplace_back();
-  samples.batch = 8;
-  const auto stages = [](std::int64_t a, std::int64_t b, std::int64_t c) {
-    return std::vector<StageSamples>{made_stage(2, a), made_stage(1, b), made_stage(1, b),
-                                     made_stage(1, c)};
-  };
-  samples.stages = stages(1000, 2000, 1000);
-  samples.beside[0] = stages(800, 1900, 1000);
-  samples.beside[1] = stages(900, 2000, 1004);
-  const auto made = calibration_of(network, {}, {}, measured);
-  REQUIRE(made);
-  const auto is = [](const std::vector<double>& factors, const std::vector<double>& wanted) {
-    REQUIRE(factors.size() == wanted.size());
-    for (std::size_t k = 0; k < wanted.size(); ++k) CHECK(factors[k] == doctest::Approx(wanted[k]));
-  };
-  // The two linear layers stand on two devices: (800 + 1900) / (1000 + 2000). Two neighbours were
-  // not measured: between one and three.
-  is(made->slowdown.at("linear"), {0.9, 2900.0 / 3000, (1 + 2900.0 / 3000) / 2, 1});
-  is(made->slowdown.at("relu"), {0.8, 0.9, 0.95, 1});
-  is(made->slowdown.at("head"), {1, 1.004, 1.002, 1});
-  // Updates of all at once take half as long again as among others; with fewer, it is between.
-  CHECK_FALSE(made->updates_at_once);
-  auto with_updates = measured;
-  for (StageSamples& stage : with_updates.batches[0].stages) {
-    PassTimes times{Pass::update_at_once, {}};
-    for (std::size_t i = 0; i < stage.layers(); ++i)
-      times.layers.push_back(std::llround(1.5 * stage.of_layer(Pass::update, i).front()));
-    for (int i = 0; i < 4; ++i) stage.add(times, {});
-  }
-  const auto at_once = calibration_of(network, {}, {}, with_updates);
-  REQUIRE(at_once);
-  is(at_once->model.profile.slowdown.at("update"), {1, 1 + 0.5 / 3, 1 + 1.0 / 3, 1.5});
-  CalibrationOptions without_slowdown;
-  without_slowdown.slowdown = false;
-  const auto not_asked = calibration_of(network, {}, without_slowdown, with_updates);
-  REQUIRE(not_asked);
-  CHECK_FALSE(not_asked->model.profile.slowdown.contains("update"));
-  // What is not told from noise does not go into the profile.
-  CHECK(made->model.profile.slowdown.contains("linear"));
-  CHECK(made->model.profile.slowdown.contains("gelu"));
-  CHECK_FALSE(made->model.profile.slowdown.contains("head"));
-  const auto read_back = parse_profile(
-      std::make_shared<const Source>(Source{"made.profile.yaml", profile_yaml(made->model), ""}));
-  REQUIRE(read_back);
-  is(read_back->profile.slowdown.at("relu"), {0.8, 0.9, 0.95, 1});
-
-  // Nor does what is less than the noise and the drift of the calibration.
-  auto drifting = measured;
-  StageSamples& last = drifting.batches[0].stages[3];
-  for (int i = 0; i < 4; ++i) last.add({Pass::forward, {i < 2 ? 1000 : 1120}}, {});
-  const auto rough = calibration_of(network, {}, {}, drifting);
-  REQUIRE(rough);
-  CHECK(rough->min_slowdown() == doctest::Approx(2 * std::max(rough->noise, rough->drift)));
-  CHECK(rough->slowdown.at("linear").front() == doctest::Approx(0.9));
-  CHECK_FALSE(rough->model.profile.slowdown.contains("linear"));
-
-  samples.beside[1][2] = StageSamples(1, {});
-  const auto without = calibration_of(network, {}, {}, measured);
-  REQUIRE(without);
-  CHECK(without->slowdown.empty());
-  CHECK(without->model.profile.slowdown.empty());
-  REQUIRE(without->left_out.size() == 1);
-  CHECK(without->left_out.front().find("slow-down") != std::string::npos);
-}
-
-TEST_CASE("fewer micro-batches in flight change a kind as one does, in proportion to their number" *
-          doctest::test_suite("measures")) {
-  const Network network = small_network();  // linear, relu | linear, gelu, head
-  Measured measured;
-  BatchSamples& samples = measured.batches.emplace_back();
-  samples.batch = 8;
-  samples.stages = {made_stage(2, 1000), made_stage(3, 2000)};
-  samples.alone_in_flight = {made_stage(2, 700), made_stage(3, 1990)};
-  const auto made = calibration_of(network, {}, {}, measured);
-  REQUIRE(made);
-  const auto is = [](const std::vector<double>& factors, const std::vector<double>& wanted) {
-    REQUIRE(factors.size() == wanted.size());
-    for (std::size_t k = 0; k < wanted.size(); ++k) CHECK(factors[k] == doctest::Approx(wanted[k]));
-  };
-  // Two devices had three in flight: (700 + 1990) / (1000 + 2000).
-  is(made->in_flight.at("linear"), {2690.0 / 3000, (1 + 2690.0 / 3000) / 2, 1});
-  is(made->in_flight.at("relu"), {0.7, 0.85, 1});
-  is(made->in_flight.at("head"), {0.995, 0.9975, 1});
-  // What is not told from noise does not go into the profile.
-  CHECK(made->min_in_flight() == 0.01);
-  CHECK_FALSE(made->model.profile.in_flight.contains("head"));
-  const auto read_back = parse_profile(
-      std::make_shared<const Source>(Source{"made.profile.yaml", profile_yaml(made->model), ""}));
-  REQUIRE(read_back);
-  is(read_back->profile.in_flight.at("linear"), {2690.0 / 3000, (1 + 2690.0 / 3000) / 2, 1});
-  CHECK(read_back->profile.in_flight.size() == 2);
-
-  samples.alone_in_flight[1] = StageSamples(3, {});
-  const auto without = calibration_of(network, {}, {}, measured);
-  REQUIRE(without);
-  CHECK(without->in_flight.empty());
-  CHECK(without->model.profile.in_flight.empty());
-  REQUIRE(without->left_out.size() == 1);
-  CHECK(without->left_out.front().find("micro-batches in flight") != std::string::npos);
-}
-
-/// Devices that only note who walks with whom.
-class NotingDevices : public CalibrationDevices {
- public:
-  /// The devices of a walk, how many of them at once, and how many micro-batches are in flight.
-  using MeasuredNetwork = std::tuple<std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>;
-
-  explicit NotingDevices(bool takes_turns) : takes_turns_(takes_turns) {}
-  const std::vector<MeasuredNetwork>& was_measured() const { return was_measured_; }
-  /// By device.
-  const StageLayers& layers() const { return layers_; }
-
-  std::string_view backend() const override { return "noting"; }
-  bool takes_turns() const override { return takes_turns_; }
-  std::optional<Diagnostic> check_network_runs(const Network&, const Mark&) const override {
-    return {};
-  }
-  std::optional<Diagnostic> check_count(std::uint32_t, const Mark&) const override { return {}; }
-  std::optional<Bytes> available_memory() const override { return {}; }
-  CalibrationHead head() const override { return {}; }
-  std::map<std::string, std::string> provenance(std::uint32_t) const override { return {}; }
-  Overheads overheads(const Network&, const CalibrationOptions&) override { return {}; }
-  std::unique_ptr<StageTimers> timers(const Network&, const StageLayers& layers,
-                                      const CalibrationOptions&, std::int64_t) override {
-    layers_ = layers;
-    return std::make_unique<Noting>(was_measured_);
-  }
-
- private:
-  class Noting : public StageTimers {
-   public:
-    explicit Noting(std::vector<MeasuredNetwork>& was_measured) : was_measured_(was_measured) {}
-    RealTime warm_up(bool) const override { return 0; }
-    void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once,
-               std::uint32_t in_flight, Duration, std::vector<StageSamples>&) override {
-      was_measured_.emplace_back(devices, at_once, in_flight);
-    }
-    void count_from(RealTime) override {}
-    void go_on() override {}
-    void stop() override {}
-    bool all_done() const override { return true; }
-    std::size_t min_turns() const override { return 1; }
-    std::size_t cycle() const override { return 1; }
-    const std::vector<PassTimes>& was_measured(std::uint32_t) const override { return none_; }
-
-   private:
-    std::vector<MeasuredNetwork>& was_measured_;
-    std::vector<PassTimes> none_;
-  };
-
-  bool takes_turns_;
-  std::vector<MeasuredNetwork> was_measured_;
-  StageLayers layers_;
-};
-
-TEST_CASE("with four devices all walk, and between that one, two and three at a time, or in crews" *
-          doctest::test_suite("measures")) {
-  CalibrationOptions options = quick();
-  options.devices = 4;
-  options.max_seconds = 1e-9;  // one round of all, then the crews that are left
-  const NotingDevices::MeasuredNetwork all = {{0, 1, 2, 3}, 4, 5};
-  const NotingDevices::MeasuredNetwork one_in_flight = {{0, 1, 2, 3}, 4, 1};
-  NotingDevices in_turns(true);
-  REQUIRE(measure_layers(in_turns, small_network(), {}, options));
-  CHECK(in_turns.was_measured() ==
-        std::vector<NotingDevices::MeasuredNetwork>{
-            all, one_in_flight, {{0, 1, 2, 3}, 1, 5}, {{0, 1, 2, 3}, 2, 5}, {{0, 1, 2, 3}, 3, 5}});
-  NotingDevices in_active_sets(false);
-  REQUIRE(measure_layers(in_active_sets, small_network(), {}, options));
-  CHECK(in_active_sets.was_measured() ==
-        std::vector<NotingDevices::MeasuredNetwork>{all,
-                                                    one_in_flight,
-                                                    {{0}, 1, 5},
-                                                    {{1}, 1, 5},
-                                                    {{2}, 1, 5},
-                                                    {{3}, 1, 5},
-                                                    {{0, 1}, 2, 5},
-                                                    {{2, 3}, 2, 5},
-                                                    {{0, 1, 2}, 3, 5},
-                                                    {{3, 0, 1}, 3, 5}});
-}
-
-TEST_CASE("devices hold the same part in each copy, and what they say of it is one answer" *
-          doctest::test_suite("measures")) {
-  const Network network = small_network();  // linear, relu | linear, gelu, head
-  CalibrationOptions options = quick();
-  options.devices = 4;
-  options.max_seconds = 1e-9;
-  NotingDevices devices(true);
-  const auto held = [&](std::uint32_t copies) {
-    options.copies = copies;
-    REQUIRE(measure_layers(devices, network, {}, options));
-    return devices.layers();
-  };
-  CHECK(held(2) == StageLayers{{0, 1}, {0, 1}, {2, 4}, {2, 4}});
-  CHECK(held(4) == StageLayers{{0, 4}, {0, 4}, {0, 4}, {0, 4}});
-  options.copies = 3;
-  const auto uneven = check_calibration(devices, network, {}, options);
-  REQUIRE(uneven);
-  CHECK(uneven->message == "3 copies on 4 devices");
-  options.copies = 2;
-  options.devices = 12;
-  const auto too_many = check_calibration(devices, network, {}, options);
-  REQUIRE(too_many);
-  CHECK(too_many->message == "6 devices of each copy, but the network 'small' has 5 layers");
-
-  options.devices = 4;
-  Measured measured;
-  BatchSamples& samples = measured.batches.emplace_back();
-  samples.batch = 8;
-  const auto stages = [](std::int64_t a, std::int64_t b) {
-    return std::vector<StageSamples>{made_stage(2, a), made_stage(2, a + 200), made_stage(3, b),
-                                     made_stage(3, b + 400)};
-  };
-  samples.stages = stages(900, 1800);
-  samples.beside[0] = stages(700, 1800);
-  samples.alone_in_flight = stages(500, 1300);
-  const auto made = calibration_of(network, {}, options, measured);
-  REQUIRE(made);
-  const Profile& profile = made->model.profile;
-  const auto& layers = profile.measurements.front().layers;
-  REQUIRE(layers.size() == 5);
-  for (std::size_t i = 0; i < 5; ++i)
-    CHECK(layers[i].forward.mean == Duration{i < 2 ? 1000 : 2000});
-  REQUIRE(profile.blocks.size() == 2);
-  CHECK(profile.blocks[1].forward == Duration{6000});
-  CHECK(made->slowdown.at("linear").front() == doctest::Approx(2800.0 / 3000));
-  CHECK(made->slowdown.at("linear").size() == 4);  // by the neighbours of a device
-  CHECK(made->in_flight.at("relu").front() == doctest::Approx(0.6));
-  CHECK(made->passes == 40);
-  CHECK(profile.provenance.at("copies") == "2");
-}
-
 TEST_CASE("with two devices both are also measured taking turns, with the largest batch, once" *
           doctest::test_suite("measures")) {
   if (!has_backend()) return;
@@ -597,50 +286,6 @@ TEST_CASE("with two devices both are also measured taking turns, with the larges
   const auto without = measure_layers(network, {}, options);
   REQUIRE(without);
   CHECK(without->batches[1].beside.empty());
-}
-
-TEST_CASE("batches without a clean pass of every kind are left out, the others are kept" *
-          doctest::test_suite("measures")) {
-  const Network network = small_network();
-  CalibrationOptions options;
-  Measured measured;
-  measured.clock = 2000;
-  measured.load = 0.5;
-  measured.batches = {made_samples(2, 10), made_samples(4, 20, Pass::update), made_samples(8, 40)};
-  const auto two = calibration_of(network, {}, options, measured);
-  REQUIRE(two);
-  REQUIRE(two->model.profile.measurements.size() == 2);
-  CHECK(two->model.profile.measurements[0].batch == 2);
-  CHECK(two->model.profile.measurements[1].batch == 8);
-  CHECK(two->model.profile.measurements[1].layers[4].backward.mean == Duration{40});
-  CHECK(two->model.profile.blocks.empty());
-  CHECK(two->left_out == std::vector<std::string>{"micro-batches of 4 samples are left out: 8 of "
-                                                  "10 passes were clean, and of one kind none"});
-  CHECK(two->passes == 20);
-  CHECK(two->dropped == 0);
-  const auto& provenance = two->model.profile.provenance;
-  for (const char* key : {"host", "system", "compiler", "device", "library"})
-    CHECK_MESSAGE(provenance.contains(key), key);
-  CHECK(provenance.at("optimizer") == "sgd");
-  CHECK(provenance.at("clock") == "2000 MHz");
-  CHECK(provenance.at("load") == "0.50");
-  CHECK(provenance.at("passes") == "20");
-
-  measured.batches.pop_back();
-  options.optimizer = OptimizerKind::adam;
-  const auto one = calibration_of(network, {}, options, measured);
-  REQUIRE(one);
-  CHECK(one->model.profile.measurements.size() == 1);
-  REQUIRE(one->model.profile.blocks.size() == 1);
-  CHECK(one->model.profile.blocks[0].forward == Duration{50});  // of batch 2, not of the other
-  CHECK(one->model.profile.provenance.at("optimizer") == "adam");
-
-  measured.batches.erase(measured.batches.begin());
-  const auto none = calibration_of(network, {}, options, measured);
-  REQUIRE_FALSE(none);
-  CHECK(to_text(none.problems()) ==
-        "error: too much other work on this machine: 8 of 10 passes were clean, and of one kind "
-        "none\n  help: try again when it is quiet, or with more time\n");
 }
 
 TEST_CASE("batches are measured in ascending order, each once" * doctest::test_suite("measures")) {
@@ -732,44 +377,6 @@ TEST_CASE("the head of a calibration tells all that decides its times" *
   other.in_flight = false;
   differs(7, small_network(), other, "plumbline 1");
   differs(12, small_network(), options, "plumbline 2");
-}
-
-TEST_CASE("the runner's own overheads are measured and are no milliseconds" *
-          doctest::test_suite("measures")) {
-  if (kSanitized) return;  // a minute there, and other cases watch the same runner
-  const Overheads overheads = measure_overheads();
-  CHECK(overheads.per_op.count() > 0);
-  CHECK(overheads.hand_over.count() >= 0);
-  CHECK(overheads.per_op < std::chrono::milliseconds(5));
-  CHECK(overheads.hand_over < std::chrono::milliseconds(5));
-  CHECK_FALSE(overheads.add_up);
-}
-
-TEST_CASE("to write weights elsewhere than the old ones takes no longer than some gigabytes do" *
-          doctest::test_suite("measures")) {
-  CHECK_FALSE(measure_stash(OptimizerKind::adam, 0));
-  for (const OptimizerKind kind : {OptimizerKind::gradient_descent, OptimizerKind::adam}) {
-    const auto rate = measure_stash(kind, std::size_t{1} << (kSanitized ? 18 : 22));
-    if (kSanitized) continue;  // how it walks is looked at, not how fast
-    if (!rate) {
-      MESSAGE("inconclusive: in place takes as long");
-      continue;
-    }
-    CHECK(rate->count > 100'000'000);  // it may be as fast as it likes: hardly any difference
-  }
-}
-
-TEST_CASE("what it takes to add up the gradients of another core is some gigabytes a second" *
-          doctest::test_suite("measures")) {
-  CHECK_FALSE(measure_add_up(OptimizerKind::adam, 0));
-  if (usable_cores() < 2) return;
-  for (const OptimizerKind kind : {OptimizerKind::gradient_descent, OptimizerKind::adam}) {
-    const auto rate = measure_add_up(kind, std::size_t{1} << (kSanitized ? 16 : 20));
-    if (kSanitized) continue;  // how it walks is looked at, not how fast
-    REQUIRE(rate);             // two walks over 4 MiB at least
-    CHECK(rate->count > 100'000'000);
-    CHECK(rate->count < 1'000'000'000'000);
-  }
 }
 
 }  // namespace

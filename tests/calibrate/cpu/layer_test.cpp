@@ -35,7 +35,7 @@ using test::ReferencePasses;
 using test::run_reference;
 using test::to_values;
 
-/// Of the largest element of a tensor.
+/// The tolerance as a share of the largest element of a tensor.
 constexpr double kTolerance = 2e-5;
 /// The same for kinds without norms and softmax, in which nothing cancels.
 constexpr double kSmallTolerance = 2e-6;
@@ -349,7 +349,7 @@ struct ReferenceNetwork {
     return sum;
   }
 
-  /// Of every parameter; `output` takes the losses.
+  /// The gradients of every parameter; `output` takes the losses.
   std::vector<std::vector<Values>> gradients(Values& output) const {
     std::vector<Values> inputs{input};
     std::vector<ReferenceForward> forwards;
@@ -564,7 +564,7 @@ TEST_CASE("the gradients of whole networks are those of finite differences") {
   }
 }
 
-// What the kernels are made of.
+// The parts of the kernels.
 
 TEST_CASE("exp, sigmoid and tanh are right to a few units in the last place") {
   double exp_off = 0;

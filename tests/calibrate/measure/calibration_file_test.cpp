@@ -1,4 +1,4 @@
-// What a calibration keeps beside its output: written, read, refused, gone on with.
+// The file that a calibration keeps beside its output: written, read, refused, continued.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/calibration_file.h"
@@ -96,7 +96,7 @@ TEST_CASE("a round with fewer neighbours says how many, and the next one is of a
   CHECK(kept->rounds[0].neighbours == 0U);
   CHECK(kept->rounds[0].passes.size() == 3);
   CHECK_FALSE(kept->rounds[1].neighbours);
-  // What a killed process left open keeps its number.
+  // A round that a killed process left open keeps its number.
   const auto open = parse(file_text("neighbours 3\n8 0 F 1\nresumed\n8 0 F 1\n"));
   REQUIRE(open);
   REQUIRE(open->rounds.size() == 2);

@@ -21,7 +21,7 @@ Outcome predicted_of(const Scenario& scenario) {
   return *std::move(outcome);
 }
 
-/// What it takes by the times of now.
+/// The iteration time with the times measured now.
 double time_now(const Recalibrations& recalibrations, const Scenario& scenario) {
   const auto again = recalibrations.predict(scenario, predicted_of(scenario));
   REQUIRE_MESSAGE(again, (again ? "" : to_text(again.problems())));

@@ -98,7 +98,7 @@ Result<Scenario> scenario_of(const std::string& text) {
   return parse_scenario(text_source("faults.yaml", text), {});
 }
 
-/// What is wrong with the workers.
+/// The faults of the workers.
 struct Fault {
   std::optional<std::uint32_t> throws_at;
   std::optional<std::uint32_t> hangs_at;
@@ -159,9 +159,9 @@ class FaultyBackend : public Backend {
   Fault fault_;
 };
 
-/// What must come out, found without threads and without time: every device does of its order what
-/// it can, and what is sent arrives, until nothing moves any more. No device's choice depends on
-/// who comes first, so all real runs end in this one state, or fail on the way to it.
+/// The expected outcome, found without threads and without time. Every device executes its order as
+/// far as it can, and all sent tensors arrive, until nothing moves any more. No device's choice
+/// depends on who comes first. So all real runs end in this one state, or fail on the way to it.
 class Oracle {
  public:
   Oracle(const Subject& subject, const DeviceOrders& orders, const Fault& fault)
@@ -299,7 +299,7 @@ class Oracle {
   std::vector<std::vector<std::uint32_t>> needs_;
   std::vector<std::uint32_t> before_;  ///< On the same channel.
   std::vector<bool> known_;
-  std::vector<std::uint32_t> ends_here_;  ///< Of a blocking transfer: the devices that have come.
+  std::vector<std::uint32_t> ends_here_;  ///< For a blocking transfer, the devices that have come.
   std::vector<std::set<std::tuple<ActivityKind, std::uint32_t, std::uint32_t>>> done_;
   std::vector<std::vector<std::uint32_t>> updates_;  ///< By slot and stage.
   std::vector<std::size_t> at_;
@@ -400,7 +400,7 @@ std::uint32_t any_op(const Subject& subject, Dice& dice) {
   return ops[static_cast<std::size_t>(dice.roll(0, static_cast<std::int64_t>(ops.size()) - 1))];
 }
 
-/// That of a device that has any ops: a replica may have had no micro-batch.
+/// The order of a device that has any ops: a replica may have had no micro-batch.
 std::vector<std::uint32_t>& any_order(DeviceOrders& orders, Dice& dice) {
   while (true) {
     auto& order = orders[static_cast<std::size_t>(

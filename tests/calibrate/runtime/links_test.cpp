@@ -42,7 +42,8 @@ void check_links(const Outcome& outcome) {
       free = spans[node].end;
     }
   }
-  // What takes no time ends at the instant at which it begins: the graph's order parts such events.
+  // Ops without time end at the instant at which they begin: the graph's order separates such
+  // events.
   std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return a.at != b.at ? a.at < b.at : a.node < b.node;
   });

@@ -1,4 +1,4 @@
-// What Linux's texts say of a machine.
+// The facts about a machine in Linux's texts.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/machine.h"

@@ -229,7 +229,7 @@ TEST_CASE("what the layers' times of now explain is the profile's share") {
   CHECK(text.find("CLOSE: predicted ") != std::string::npos);
   CHECK(text.find("\nthis machine is 22.78 % slower than when it was calibrated\n") !=
         std::string::npos);
-  // Of several runs: the prediction's own errors first, the machine's change behind them.
+  // For several runs: the prediction's own errors first, then the machine's change.
   const std::string several = to_table({{{}, v}, {{}, v}});
   CAPTURE(several);
   const auto own = several.find(
@@ -447,7 +447,7 @@ TEST_CASE("what the prediction notes is told beside the measurement, each senten
     CHECK(text.find(note) == text.rfind(note));
     CHECK(to_json(points, "0").find("\"notes\": [\n") != std::string::npos);
   }
-  // What is estimated is told with the rows that it concerns.
+  // Estimates are reported with the rows that they concern.
   std::vector<ValidationPoint> points(3, point);
   for (const std::size_t estimated : {0, 2})
     points[estimated].validation.predicted.setup.estimated = {"layer costs: scaled"};

@@ -40,6 +40,28 @@ ValidationOptions synthetic_options() {
   return options;
 }
 
+/// The synthetic backend, which notes how many clean iterations each of its runs is to measure.
+class NotingBackend : public Backend {
+ public:
+  explicit NotingBackend(std::vector<std::uint32_t>& asked)
+      : inner_(synthetic_backend({})), asked_(asked) {}
+  std::string_view name() const override { return inner_->name(); }
+  std::string device_text() const override { return inner_->device_text(); }
+  bool has_own_overheads() const override { return inner_->has_own_overheads(); }
+  RunResult run(const RunPlan& plan, const DeviceOrders& orders,
+                const RunOptions& options) override {
+    asked_.push_back(options.iterations);
+    return inner_->run(plan, orders, options);
+  }
+  std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) override {
+    return inner_->workers(plan);
+  }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  std::vector<std::uint32_t>& asked_;
+};
+
 std::vector<ValidationPoint> points_of(std::vector<PlannedRun> planned,
                                        const ValidationOptions& options) {
   auto points = validate_runs(std::move(planned), options);
@@ -69,6 +91,10 @@ TEST_CASE("iterations are parted among rounds, and each of them is told") {
   options.run.iterations = 5;
   options.run.max_iterations = 3;
   options.rounds = 2;
+  std::vector<std::uint32_t> asked;
+  options.backend = [&](const Scenario&) -> ValidationOptions::MadeBackend {
+    return std::unique_ptr<Backend>(std::make_unique<NotingBackend>(asked));
+  };
   std::vector<std::size_t> runs;
   options.progress = [&](const ValidationStep& step) {
     CHECK_FALSE(step.times_layers);
@@ -78,6 +104,7 @@ TEST_CASE("iterations are parted among rounds, and each of them is told") {
   };
   const auto points =
       points_of(planned_of({{"schedule.name=gpipe"}, {"schedule.name=1f1b"}}), options);
+  CHECK(asked == std::vector<std::uint32_t>{3, 3, 3, 3});
   REQUIRE_FALSE(runs.empty());  // short iterations are not told one by one
   CHECK(std::is_sorted(runs.begin(), runs.end()));
   CHECK(runs.front() >= 1);
@@ -125,10 +152,13 @@ TEST_CASE("layers are timed before the first round and after each") {
 TEST_CASE("layers that can no longer be timed leave the runs as they are, with a remark") {
   Pace pace;
   ValidationOptions options = synthetic_options();
+  options.rounds = 3;
   options.pass_seconds = 0.02;
+  int refusals = 0;
   options.devices =
       [&](const Network& network,
           const CalibrationOptions& calibration) -> Result<std::unique_ptr<CalibrationDevices>> {
+    if (pace.measured_passes > 0) ++refusals;
     if (pace.measured_passes > 0) return input_error({}, "they are gone");
     return invented_devices(pace)(network, calibration);
   };
@@ -141,6 +171,7 @@ TEST_CASE("layers that can no longer be timed leave the runs as they are, with a
   const auto& remarks = points.front().validation.measured.remarks;
   CHECK(std::count(remarks.begin(), remarks.end(),
                    "the layers were timed no more: they are gone") == 1);
+  CHECK(refusals == 1);  // they are not asked for again
   // A model of times alone has no layers: that is told before anything runs.
   options.backend = [](const Scenario&) -> ValidationOptions::MadeBackend {
     FAIL("a run began");

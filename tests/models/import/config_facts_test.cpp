@@ -1,4 +1,4 @@
-// What a config.json says beside the shape: keys that nobody reads, nulls, numbers of Python's.
+// Other contents of a config.json than the shape: keys that nobody reads, nulls, Python's numbers.
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/config_facts.h"

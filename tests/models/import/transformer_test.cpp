@@ -191,7 +191,7 @@ TEST_CASE("of a gated MLP whose activation is fused three tensors are kept, not 
       std::int64_t tensor = 0;
       if (kind == "mlp" && config != kGpt2) tensor = 2 * 16 * (config == kLlama ? 128 : 96);
       if (kind == "moe") tensor = 2 * 16 * (2 * 24 + (config == kDeepSeek ? 48 : 0));
-      // What two experts make of each token needs no keeping either, but is written and read.
+      // The outputs of two experts per token need not be kept either, but are written and read.
       const std::int64_t outputs = kind == "moe" ? 2 * 16 * 2 * 32 : 0;
       CHECK(before.activation.count - after.activation.count == tensor + outputs);
       const auto saved = [&](PassWork LayerWork::*pass) {
@@ -227,7 +227,7 @@ TEST_CASE("the scores of latent attention are those of plain attention with head
                  options)
           .model.profile.measurements[0]
           .layers[1];
-  // What is left where each matrix's product is taken out of forward and backward.
+  // The rest of forward and backward without each matrix's product.
   const auto scores = [](const LayerCosts& layer) {
     return std::pair{
         layer.work->forward.flops.count - layer.work->backward_weight.flops.count,
@@ -276,7 +276,8 @@ TEST_CASE("norms, nonlinear functions and their products are made again, unfused
   const Selective scores = selective(kLlama, false, 1);
   CHECK(scores.activation == Bytes{2 * 16 * 64 + 2 * 16 * 16 * 4});
   CHECK(scores.work->flops == Flops{2 * 16 * 16 * 4 * 16});
-  // Of a gated MLP of 128 the activation and the product, of one that is not the activation.
+  // A gated MLP of 128 recomputes the activation and the product, one without a gate only the
+  // activation.
   CHECK(selective(kLlama, true, 2).activation == Bytes{2 * 16 * (64 + 2 * 128)});
   CHECK(selective(kGpt2, true, 2).activation == Bytes{2 * 16 * (64 + 256)});
   CHECK(selective(kLlama, true, 5).activation == Bytes{2 * 16 * 64});  // the head's norm
@@ -312,7 +313,7 @@ TEST_CASE("a mixture of experts may have dense blocks between") {
   // attention 32 + 32 x 8 x 16 + 2 x 16 + 64 x 32 = 6208; experts 32 + 32 x 8 + 8 x 3 x 32 x 24;
   // dense 32 + 3 x 32 x 96; 1600 + 2 x (6208 + 18720) + 6208 + 9248 + 32 + 1600
   CHECK(profile.totals.parameters.value() == 68'544);
-  // Of each of the two, 6 experts are idle: 2 x 6 x 3 x 32 x 24 = 27648.
+  // In each of the two, 6 experts are idle: 2 x 6 x 3 x 32 x 24 = 27648.
   CHECK(profile.totals.active_parameters.value() == 68'544 - 27'648);
   const std::vector<Layer>& layers = profile.model.graph.layers();
   REQUIRE(layers.size() == 5);

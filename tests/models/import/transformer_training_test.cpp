@@ -53,7 +53,7 @@ TEST_CASE("in fp8 linear layers keep their inputs in a byte a number, and nothin
   CHECK(layers[1].selective->activation.count == t * 64);
   CHECK(layers[2].selective->activation.count == t * (64 + 2 * 128 + 128));
 
-  // Of experts the tokens that they get and the products within; the router takes what it took.
+  // Experts keep their tokens and the products within; the router's memory is as before.
   const TransformerProfile moe = profile_of(kQwenMoe, options);
   CHECK(costs_of(moe)[2].activation.count ==
         t * (2 * 32 + 4 * 8 + 2 * (32 + 2 * 3 * 24 + 24 + 2 * 32) + 2 * 32));
@@ -114,7 +114,7 @@ TEST_CASE("tokens go to experts in fp8 and come back as they are, gradients the 
     const TransformerProfile fast = profile_of(kDeepSeek, options);
     const LayerWork& before = *costs_of(plain)[2].work;
     const LayerWork& after = *costs_of(fast)[2].work;
-    // Of 2 + 2 bytes a number 1 + 2 are left, to the byte.
+    // 1 + 2 of 2 + 2 bytes per number are left, to the byte.
     const auto is_less = [](Bytes now, Bytes then) {
       return std::abs(4 * now.count - 3 * then.count) <= 4 && now.count > 0;
     };
@@ -226,7 +226,7 @@ TEST_CASE("a module that predicts further tokens moves its weights, what it keep
         Moved{weights + 2 * 5 * tensor + 2 * tensor, weights + 3 * 5 * tensor,
               weights + 2 * 5 * tensor + 2 * 50 * 32});
 
-  // Of two devices each has half of the tokens between products, of the projection's columns and of
+  // Each of two devices has half of the tokens between products, of the projection's columns and of
   // the table; all tokens are gathered or added up four times, around the head twice.
   options.tensor_parallel = 2;
   options.sequence_parallel = true;

@@ -1,4 +1,4 @@
-// What is written reads back as the same model, whatever its numbers and names.
+// A written profile reads back as the same model, whatever its numbers and names.
 //
 // SPDX-License-Identifier: MIT
 #include "models/profile/profile_writer.h"
@@ -278,7 +278,7 @@ class ModelMaker {
     return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(end));
   }
   bool flip() { return below(2) == 0; }
-  /// Of every size up to the largest that the reader takes.
+  /// A random number of any size up to the largest that the reader takes.
   std::int64_t quantity() {
     std::int64_t max = 1;
     for (std::int64_t digits = below(16); digits > 0; --digits) max *= 10;

@@ -25,7 +25,7 @@ DeviceRoofline device() {
   return device;
 }
 
-/// Of one pass; bytes in kB.
+/// The work of one pass; bytes in kB.
 PassWork work(std::int64_t mflop, std::int64_t memory, std::int64_t link = 0,
               std::int64_t network = 0) {
   return {.flops = {mflop * 1'000'000},
@@ -82,7 +82,7 @@ TEST_CASE("products in fp8 are read, told, and refused by a device that has none
   CHECK(again->profile.measurements[0].layers[0].work == costs.work);
   CHECK(again->profile.measurements[0].layers[0].selective->work == costs.selective->work);
 
-  // Of each forward half is in fp8, at twice the peak: 1 FLOP in 1/2 + 1/4.
+  // Half of each forward is in fp8, at twice the peak: 1 FLOP in 1/2 + 1/4.
   DeviceRoofline both = device();
   both.fp8_peak = FlopsPerSecond{2'000'000'000'000};
   CHECK(peak_of_mix(model->profile, both).count == 1'333'333'333'333);

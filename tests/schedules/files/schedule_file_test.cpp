@@ -296,7 +296,7 @@ TEST_CASE("a stage in several rows has replicas, micro-batch m in that of m mod 
   CHECK(messages("0F0,0F1,1F1,0B0,0B1\n1F0,0F2,1B0,1B1,1F2,1B2,0B2\n") ==
         "row 1, cell 3: stage 1 is in row 2, with 5 of its 6 ops\n"
         "row 2, cell 2: stage 0 is in row 1, with 4 of its 6 ops\n");
-  // What crosses from stage 0 to stage 1 would be sent for every second micro-batch.
+  // Tensors from stage 0 to stage 1 would be sent for every second micro-batch.
   CHECK(messages("0F0,1F0,1B0,0B0\n1F1,1B1\n0F1,0B1\n") ==
         "row 1, cell 2: micro-batch 0 of stages 0 and 1 is in one row, others are not\n");
   CHECK(rows_text(read("0F0,1F0,1B0,0B0\n0F1,1F1,1B1,0B1\n")) == "0+1 0+1");

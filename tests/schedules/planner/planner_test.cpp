@@ -1,103 +1,22 @@
-// Both cost models against brute force, worked cases, and the values of the original program.
+// The calibrated cost model against brute force, and worked cases.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/planner.h"
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <cstdlib>
-#include <limits>
-#include <map>
-#include <numeric>
+#include <algorithm>
 #include <tuple>
 
-#include "models/import/pipedream_graph.h"
-#include "schedules/planner/frontiers.h"
 #include "schedules/planner/plan_formula.h"
-#include "schedules/planner/published_planner.h"
 #include "schedules/stages/stage_costs.h"
+#include "tests/schedules/planner/small_model.h"
 #include "tests/support/close_to.h"
 #include "tests/support/rules.h"
 #include "tests/support/text_source.h"
 
-namespace plumbline {
+namespace plumbline::test {
 namespace {
-
-using test::Dice;
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-/// A graph with costs, as one thing.
-struct Small {
-  LayerGraph graph;
-  std::vector<LayerCosts> costs;
-
-  void add(std::int64_t forward, std::int64_t backward, std::int64_t output,
-           std::int64_t parameters, std::int64_t activation = 0, std::int64_t update = 0) {
-    // All but what every third layer has is replicated; without share_steps() that says nothing.
-    const Bytes replicated{graph.size() % 3 == 2 ? 0 : parameters};
-    graph.add_layer({"l" + std::to_string(graph.size()), "", {parameters}, replicated});
-    LayerCosts cost;
-    cost.forward.mean = Duration{forward};
-    cost.backward.mean = Duration{backward};
-    cost.update.mean = Duration{update};
-    cost.output = {output};
-    cost.activation = {activation};
-    costs.push_back(cost);
-  }
-  void connect(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges) {
-    std::vector<LayerEdge> all;
-    for (const auto& [from, to] : edges) all.push_back({{from}, {to}});
-    graph.add_edges(all);
-  }
-};
-
-/// A chain, or a graph with skips, branches and (unless one_source) several sources; some layers
-/// cost nothing.
-Small random_model(Dice& dice, std::uint32_t layers, bool chain, bool one_source) {
-  Small model;
-  for (std::uint32_t i = 0; i < layers; ++i) {
-    const bool is_free = dice.roll(0, 3) == 0;
-    model.add(is_free ? 0 : dice.roll(1, 9) * 10, is_free ? 0 : dice.roll(1, 9) * 20,
-              dice.roll(0, 6) * 100, is_free ? 0 : dice.roll(0, 5) * 100,
-              is_free ? 0 : dice.roll(0, 5) * 50, is_free ? 0 : dice.roll(0, 1) * 5);
-  }
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
-  for (std::uint32_t i = 1; i < layers; ++i) {
-    if (chain) {
-      edges.emplace_back(i - 1, i);
-      continue;
-    }
-    if (one_source || dice.roll(0, 3) > 0) {
-      edges.emplace_back(static_cast<std::uint32_t>(dice.roll(0, i - 1)), i);
-    }
-    if (dice.roll(0, 1) == 0)
-      edges.emplace_back(static_cast<std::uint32_t>(dice.roll(0, i - 1)), i);
-  }
-  model.connect(edges);
-  return model;
-}
-
-Cluster two_levels(std::uint32_t inner, std::int64_t inner_rate, std::uint32_t outer,
-                   std::int64_t outer_rate, Duration latency = {}) {
-  return {{{"server", inner, {latency, BytesPerSecond{inner_rate}}},
-           {"cluster", outer, {latency * 3, BytesPerSecond{outer_rate}}}},
-          std::nullopt};
-}
-
-/// All sets of layers that hold their producers, as masks, ascending.
-std::vector<std::uint32_t> executed_sets(const LayerGraph& graph) {
-  std::vector<std::uint32_t> sets;
-  for (std::uint32_t set = 0; set < (1U << graph.size()); ++set) {
-    bool closed = true;
-    for (const LayerEdge& edge : graph.edges()) {
-      closed = closed && ((set >> edge.to.value & 1U) == 0 || (set >> edge.from.value & 1U) != 0);
-    }
-    if (closed) sets.push_back(set);
-  }
-  return sets;
-}
 
 /// The best of everything that can be planned, priced stage by stage by formula_time.
 class BruteForce {
@@ -223,31 +142,6 @@ class BruteForce {
   std::vector<Cut> cuts_;
   Best best_;
 };
-
-/// A plan is a partition of the model on devices of the cluster, each used once.
-void check_sound(const PlannerInput& input, const PlanCandidate& plan) {
-  std::vector<std::uint32_t> place(input.graph.size(), 0);
-  for (std::uint32_t i = 0; i < plan.order.size(); ++i) place[plan.order[i].value] = i;
-  REQUIRE(plan.order.size() == input.graph.size());
-  for (const LayerEdge& edge : input.graph.edges())
-    CHECK(place[edge.from.value] < place[edge.to.value]);
-  std::vector<LayerId> runs;
-  std::vector<bool> used(input.cluster.device_count(), false);
-  REQUIRE(plan.devices.size() == plan.stages.size());
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    CHECK(!plan.stages[s].layers.empty());
-    CHECK(plan.devices[s].size() == plan.stages[s].replicas);
-    runs.insert(runs.end(), plan.stages[s].layers.begin(), plan.stages[s].layers.end());
-    for (const DeviceId device : plan.devices[s]) {
-      REQUIRE(device.value < used.size());
-      CHECK(!used[device.value]);
-      used[device.value] = true;
-    }
-    if (input.cluster.memory && input.cost_model == CostModel::calibrated)
-      CHECK(plan.stages[s].peak_memory <= *input.cluster.memory);
-  }
-  CHECK(runs == plan.order);
-}
 
 void check_against_brute_force(const PlannerInput& input) {
   const BruteForce::Best best = BruteForce(input).best();
@@ -396,126 +290,6 @@ TEST_CASE("layer by layer no layer is free: a cut in front of one may be the onl
   CHECK(plans->best[0].stages[0].peak_memory == Bytes{4000 + 1000 + 2000});
 }
 
-/// The published recurrence without tables: every way to split, one after the other.
-struct PublishedBrute {
-  const std::vector<double>& compute;  ///< Sums up to and including state j.
-  const std::vector<double>& parameters;
-  const std::vector<double>& output;
-  const std::vector<PublishedLevel>& levels;
-  bool transfers;
-  bool straight;
-
-  double sum(const std::vector<double>& of, std::size_t i, std::size_t j) const {
-    return of[j] - (i == 0 ? 0 : of[i - 1]);
-  }
-  double comp(std::size_t level, std::size_t i, std::size_t j) const {
-    return level == 0 ? sum(compute, i, j) : best(level - 1, i, j, levels[level - 1].machines);
-  }
-  double best(std::size_t level, std::size_t i, std::size_t j, std::uint32_t m) const {
-    const double rate = levels[level].bandwidth;
-    const double below = level == 0 ? 1 : levels[level - 1].machines;
-    double min = kNever;
-    if (m == 1 || !straight)
-      min = (comp(level, i, j) + 4.0 * (m - 1) * sum(parameters, i, j) / (rate * m) / below) / m;
-    for (std::size_t k = i; k < j; ++k) {
-      for (std::uint32_t behind = 1; behind < (straight ? std::min(m, 2U) : m); ++behind) {
-        double time = best(level, i, k, m - behind);
-        time = std::max(time, (comp(level, k + 1, j) +
-                               4.0 * (behind - 1) * sum(parameters, k + 1, j) / (rate * behind)) /
-                                  behind);
-        if (transfers) time = std::max(time, 2 * output[k] / (rate * behind));
-        if (transfers && j + 1 < output.size())
-          time = std::max(time, 2 * output[j] / (rate * behind));
-        min = std::min(min, time);
-      }
-    }
-    return min;
-  }
-};
-
-TEST_CASE("the published plan is the least of the recurrence on chains, flat and on two levels") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    CAPTURE(seed);
-    Dice dice(seed);
-    const Small model = random_model(dice, 5, true, true);
-    const Cluster cluster =
-        seed % 2 == 0
-            ? flat_cluster(static_cast<std::uint32_t>(dice.roll(1, 5)),
-                           {Duration{}, BytesPerSecond{dice.roll(1, 30) * 1'000'000'000}})
-            : two_levels(
-                  static_cast<std::uint32_t>(dice.roll(1, 3)), dice.roll(1, 30) * 1'000'000'000,
-                  static_cast<std::uint32_t>(dice.roll(1, 3)), dice.roll(1, 30) * 1'000'000'000);
-    PlannerInput input{.graph = model.graph,
-                       .costs = model.costs,
-                       .cluster = cluster,
-                       .cost_model = CostModel::published};
-    input.activation_transfers = dice.roll(0, 2) > 0;
-    input.straight = dice.roll(0, 4) == 0 && cluster.device_count() <= 5;
-    std::vector<double> compute, parameters, output;
-    double c = 0, p = 0;
-    for (std::uint32_t i = 0; i < model.graph.size(); ++i) {
-      c += seconds(model.costs[i].forward.mean + model.costs[i].backward.mean);
-      p += static_cast<double>(model.graph.layer({i}).parameters.count);
-      compute.push_back(c);
-      parameters.push_back(p);
-      output.push_back(static_cast<double>(model.costs[i].output.count));
-    }
-    const auto levels = published_levels(cluster, cluster.device_count());
-    const PublishedBrute brute{
-        compute, parameters, output, levels, input.activation_transfers, input.straight};
-    const double min = brute.best(levels.size() - 1, 0, compute.size() - 1, levels.back().machines);
-    if (min == kNever) continue;  // straight, and more machines than states
-    const auto plans = plan(input);
-    REQUIRE(plans);
-    CHECK(plans->best[0].period_s == test::close_to(min, 1e-10));
-    check_sound(input, plans->best[0]);
-  }
-}
-
-TEST_CASE("the published plan is the least over all cuts of a graph with one source") {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    CAPTURE(seed);
-    Dice dice(seed);
-    const Small model = random_model(dice, 6, false, true);
-    const Cluster cluster =
-        flat_cluster(3, {Duration{}, BytesPerSecond{dice.roll(1, 30) * 1'000'000'000}});
-    const PlannerInput input{.graph = model.graph,
-                             .costs = model.costs,
-                             .cluster = cluster,
-                             .cost_model = CostModel::published,
-                             .activation_transfers = false};
-    const double rate = static_cast<double>(cluster.levels[0].link.bandwidth->count);
-    const auto stage = [&](std::uint32_t set, std::uint32_t m) {
-      double c = 0, p = 0;
-      for (std::uint32_t i = 0; i < model.graph.size(); ++i) {
-        if ((set >> i & 1U) == 0) continue;
-        c += seconds(model.costs[i].forward.mean + model.costs[i].backward.mean);
-        p += static_cast<double>(model.graph.layer({i}).parameters.count);
-      }
-      return (c + 4.0 * (m - 1) * p / (rate * m)) / m;
-    };
-    const auto sets = executed_sets(model.graph);
-    std::map<std::pair<std::uint32_t, std::uint32_t>, double> known;
-    const std::function<double(std::uint32_t, std::uint32_t)> min = [&](std::uint32_t set,
-                                                                        std::uint32_t m) {
-      const auto found = known.find({set, m});
-      if (found != known.end()) return found->second;
-      double best = stage(set, m);
-      for (const std::uint32_t before : sets) {
-        if (before == 0 || before == set || (before & ~set) != 0) continue;
-        for (std::uint32_t behind = 1; behind < m; ++behind)
-          best = std::min(best, std::max(min(before, m - behind), stage(set & ~before, behind)));
-      }
-      return known[{set, m}] = best;
-    };
-    const auto plans = plan(input);
-    REQUIRE(plans);
-    CHECK(plans->best[0].period_s ==
-          test::close_to(min((1U << model.graph.size()) - 1, 3)).epsilon(1e-10));
-    check_sound(input, plans->best[0]);
-  }
-}
-
 TEST_CASE("two equal layers on two devices: a pipeline where gradients are heavy, else replicas") {
   Small model;
   model.add(10'000, 20'000, 1'000, 0);
@@ -615,54 +389,6 @@ TEST_CASE("what fits no memory names the fullest stage and what it lacks") {
         "(layers 'l1' to 'l1') lacks 2.467 KiB");
 }
 
-/// `width` branches of `length` layers between a first and a last one.
-Small branches(std::uint32_t width, std::uint32_t length) {
-  Small model;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
-  model.add(10, 20, 100, 10);
-  const std::uint32_t last = width * length + 1;
-  for (std::uint32_t b = 0; b < width; ++b) {
-    for (std::uint32_t i = 0; i < length; ++i) {
-      const std::uint32_t layer = 1 + b * length + i;
-      model.add(10, 20, 100, 10);
-      edges.emplace_back(i == 0 ? 0 : layer - 1, layer);
-    }
-    edges.emplace_back(1 + b * length + length - 1, last);
-  }
-  model.add(10, 20, 100, 10);
-  model.connect(edges);
-  return model;
-}
-
-TEST_CASE("above 20,000 frontiers the cuts are those of one order, and the plan says so") {
-  const Small few = branches(3, 4);
-  // Nothing, the first, (4 + 1)^3 states of the branches less their start, the last.
-  CHECK(all_frontiers(few.graph, few.costs, {}).size() == 125 + 2);
-  const Small many = branches(5, 7);
-  const Frontiers frontiers = all_frontiers(many.graph, many.costs, {});
-  CHECK(frontiers.restricted);
-  CHECK(frontiers.totally_ordered);
-  CHECK(frontiers.size() == many.graph.size() + 1);
-  const Cluster cluster = flat_cluster(4, {Duration{}, BytesPerSecond{1'000'000'000'000}});
-  const PlannerInput input{.graph = many.graph, .costs = many.costs, .cluster = cluster};
-  const auto plans = plan(input);
-  REQUIRE(plans);
-  CHECK(plans->restricted);
-  check_sound(input, plans->best[0]);
-}
-
-TEST_CASE("free layers go with their producers: such cuts cannot pay") {
-  Small model;  // 0 -> view 1 -> 2, and a free layer that makes more than it takes
-  model.add(10, 10, 100, 0);
-  model.add(0, 0, 100, 0);
-  model.add(10, 10, 100, 0);
-  model.add(0, 0, 300, 0);
-  model.add(10, 10, 100, 0);
-  model.connect({{0, 1}, {1, 2}, {2, 3}, {3, 4}});
-  const Frontiers frontiers = all_frontiers(model.graph, model.costs, {});
-  CHECK(frontiers.size() == 5);  // nothing, 0-1, -2, -3, all
-}
-
 TEST_CASE("planning again gives the same plans; giving up is told") {
   Dice dice(7);
   const Small model = random_model(dice, 8, false, false);
@@ -683,82 +409,5 @@ TEST_CASE("planning again gives the same plans; giving up is told") {
   CHECK(stopped.problems()[0].message == "planning was interrupted");
 }
 
-TEST_CASE("the published cost model gives the original program's values on its profiles") {
-  const char* const folder = std::getenv("PLUMBLINE_PROFILES");
-  if (folder == nullptr) {
-    MESSAGE("skipped: PLUMBLINE_PROFILES names no folder with PipeDream's profiles");
-    return;
-  }
-  struct Value {
-    const char* profile;
-    std::vector<std::pair<std::uint32_t, double>> levels;
-    bool transfers;
-    double seconds, tolerance;
-    const char* config;  ///< "" = a tie decides.
-  };
-  // PipeDream at commit 7db6a1c, -n, -b, with --activation_compression_ratio 1 where transfers.
-  const std::vector<Value> values = {
-      {"vgg16", {{4, 1e9}}, true, 0.205520896, 1e-9, "3-1"},
-      {"vgg16", {{8, 25e9}}, true, 0.089028926811, 1e-9, "7-1"},
-      {"alexnet", {{4, 1e9}}, true, 0.034217141333, 1e-9, "3-1"},
-      {"gnmt", {{4, 1e9}}, true, 0.025868, 1e-9, "1-1-1-1"},
-      {"gnmt", {{16, 1e9}}, true, 0.019285, 1e-6, ""},
-      {"resnet50", {{4, 1e9}}, true, 0.162880924, 1e-9, "2-2"},
-      {"resnet18", {{4, 1e9}}, true, 0.100004, 1e-6, "4"},
-      {"vgg16", {{4, 12e9}, {4, 1.25e9}}, true, 0.066889, 1e-6, ""},
-      {"vgg16", {{16, 1.25e9}}, true, 0.0548, 1e-4, ""},
-      {"vgg16", {{8, 25e9}, {2, 3.125e9}}, true, 0.0658, 1e-4, ""},
-      {"vgg16", {{16, 3.125e9}}, true, 0.0455, 1e-4, ""},
-      {"vgg16", {{4, 12e9}, {4, 1.25e9}}, false, 0.0440, 1e-4, ""},
-      {"vgg16", {{16, 1e9}}, false, 0.0474, 1e-4, ""},
-      {"vgg16", {{4, 1e9}}, false, 0.175733, 1e-6, "3-1"},
-      {"resnet50", {{4, 1e9}}, false, 0.111497, 1e-6, "1-1-1-1"},
-      {"resnet50", {{16, 1e9}}, true, 0.047801345306, 1e-9, "7-6-3"},
-  };
-  for (const Value& value : values) {
-    CAPTURE(value.profile);
-    const auto model =
-        read_pipedream_graph(std::string(folder) + "/" + value.profile + "/graph.txt");
-    REQUIRE(model);
-    Cluster cluster;
-    for (const auto& [machines, rate] : value.levels) {
-      cluster.levels.push_back(
-          {"", machines, {Duration{}, BytesPerSecond{static_cast<std::int64_t>(rate)}}});
-    }
-    const PlannerInput input{.graph = model->graph,
-                             .costs = model->profile.measurements[0].layers,
-                             .cluster = cluster,
-                             .cost_model = CostModel::published,
-                             .activation_transfers = value.transfers};
-    const auto plans = plan(input);
-    REQUIRE(plans);
-    CHECK(std::abs(plans->best[0].period_s - value.seconds) <= value.tolerance);
-    if (*value.config != '\0') CHECK(plans->best[0].config() == value.config);
-    check_sound(input, plans->best[0]);
-  }
-}
-
-TEST_CASE("uncompressed states are those of the original program") {
-  const char* const folder = std::getenv("PLUMBLINE_PROFILES");
-  if (folder == nullptr) {
-    MESSAGE("skipped: PLUMBLINE_PROFILES names no folder with PipeDream's profiles");
-    return;
-  }
-  const std::vector<std::pair<const char*, std::uint32_t>> states = {
-      {"alexnet", 22},    {"vgg16", 40},        {"resnet18", 100},    {"resnet50", 240},
-      {"resnet101", 410}, {"resnext50", 240},   {"resnext101", 410},  {"densenet121", 430},
-      {"gnmt", 99},       {"gnmt_large", 1495}, {"squeezenet1_0", 99}};
-  for (const auto& [profile, count] : states) {
-    const std::string file = std::string(folder) + "/" + profile + "/graph.txt";
-    CAPTURE(file);
-    const auto model = read_pipedream_graph(file);
-    REQUIRE(model);
-    const auto found =
-        published_frontiers(model->graph, model->profile.measurements[0].layers, kMaxFrontiers);
-    CHECK(found.frontiers.size() == count);
-    CHECK(!found.frontiers.restricted);
-  }
-}
-
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::test

@@ -141,7 +141,7 @@ TEST_CASE("a bucket is on its way while the backward of the layers before goes o
       run({{.backward = milliseconds(5), .gradients = {4'000'000}, .reduced = {4'000'000}},
            {.backward = milliseconds(1), .gradients = {4'000'000}, .reduced = {4'000'000}}});
   CHECK(late.makespan == milliseconds(17 + 4 + 4));
-  // What makes no gradients needs no ring.
+  // Layers without gradients need no ring.
   const Metrics bare =
       run({{.backward = milliseconds(2), .gradients = {8'000'000}, .reduced = {8'000'000}},
            {.backward = milliseconds(4), .gradients = {0}, .reduced = {0}}});

@@ -104,7 +104,8 @@ TEST_CASE("a synchronous schedule has one version") {
   }
 }
 
-/// What a replica really does in a run: its stream, with a counter that goes up at each update.
+/// The real execution of a replica in a run: its stream, with a counter that each update
+/// increments.
 struct Executed {
   std::map<std::uint32_t, VersionUse> uses;
   std::uint32_t kept = 1;

@@ -224,7 +224,7 @@ TEST_CASE("zero-bubble schedules leave no gap on a device where their parts are 
   }
 }
 
-/// What is said of a scenario with these lines.
+/// The error message for a scenario with these lines.
 std::string problem_of(const std::string& rest) {
   const auto scenario = parse_scenario(
       text_source(

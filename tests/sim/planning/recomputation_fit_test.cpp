@@ -24,7 +24,7 @@ using Counts = std::vector<std::int64_t>;
 struct SmallCase {
   std::string schedule;
   std::int64_t stages = 1;
-  std::int64_t layers = 1;  ///< Of each stage.
+  std::int64_t layers = 1;  ///< Layers of each stage.
   std::string model, cluster, more;
 
   std::string text(const std::string& counts, const std::string& memory = "") const {
@@ -76,7 +76,7 @@ Outcome outcome_of(const std::string& text) {
   return *std::move(outcome);
 }
 
-/// What is to be compared of one choice of numbers.
+/// The compared results of one choice of numbers.
 struct Tried {
   std::int64_t sum = 0;
   double time_s = 0;

@@ -32,7 +32,7 @@ Outcome predicted(const Scenario& scenario) {
 
 Outcome predicted(const std::string& text) { return predicted(scenario_of(text)); }
 
-/// What reading, planning or predicting has to say against it.
+/// The first error of reading, planning or predicting the scenario.
 std::string problem_of(const std::string& text) {
   const auto scenario = parse_scenario(text_source("recomputation.yaml", text), {});
   if (!scenario) return scenario.problems().front().message;
@@ -54,7 +54,8 @@ TEST_CASE("the first layers of a stage are run again, the others keep what they 
   const auto run = [](const std::string& layers) {
     return predicted(uniform("name: gpipe, micro_batches: 3, recompute: layers, " + layers));
   };
-  // Of three micro-batches forward through four layers and backward, with one of them again.
+  // The forwards and backwards of three micro-batches through four layers, with one layer
+  // recomputed.
   const Outcome one = run("recompute_layers: 1");
   CHECK(one.metrics.makespan == microseconds(4 * (40 + 120 + 10)));
   CHECK(one.setup.recomputed == std::vector<std::uint32_t>{1, 1});
@@ -223,7 +224,7 @@ TEST_CASE("a stage in front holds more micro-batches and runs more layers again"
       "activation: 1000 B}}\ncluster: {devices: 4, memory: 20 kB}\n"
       "schedule: {name: 1f1b, micro_batches: 8, recompute: layers, recompute_layers: fit}\n"));
   REQUIRE(settled);
-  // Of 4, 3, 2 and 1 micro-batches in flight eight layers keep 32, 24, 16 and 8 kB.
+  // Eight layers keep 32, 24, 16 and 8 kB for 4, 3, 2 and 1 micro-batches in flight.
   CHECK(std::get<std::vector<std::int64_t>>(settled->schedule.recompute.layers) ==
         std::vector<std::int64_t>{4, 2, 0, 0});
   CHECK(settled->notes.back() ==

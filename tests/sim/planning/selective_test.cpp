@@ -1,4 +1,4 @@
-// What costs little to make again: times and memory against a model that never kept it.
+// Recompute of cheap activations: times and memory against a model that never kept them.
 //
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
@@ -41,7 +41,7 @@ TEST_CASE("what a layer says is made again for its backward, and for no longer")
   };
   const Outcome plain = run("name: gpipe, micro_batches: 3");
   const Outcome some = run("name: gpipe, micro_batches: 3, recompute: selective");
-  // Of three micro-batches forward through both and backward, (3 + 1) x (20 + 60) us.
+  // The forwards and backwards of three micro-batches through both stages: (3 + 1) x (20 + 60) us.
   CHECK(plain.metrics.makespan == microseconds(320));
   CHECK(some.metrics.makespan == microseconds(4 * (20 + 60 + 10)));
   CHECK(plain.memory[0].peak.activations == Bytes{3 * 200});

@@ -262,7 +262,7 @@ double iteration_of(const std::string& costs, const std::string& rest) {
 }
 
 TEST_CASE("of layers that say what their updates take, copies add up all gradients") {
-  // What such an update holds of the group's sending nobody knows: nothing is left to it.
+  // The share of the group's sending in such an update is unknown: it gets none.
   const double ring = 2 * 1.5 * 800e6 / 100e9;  // 2 x 3/4 x 2 x 800 MB
   const double compute = 2 * 3e-6;              // F, I and W of 1 MFLOP at half of the peak
   const std::string flops = "flops: 0.5 MFLOP, update: 0 ms";

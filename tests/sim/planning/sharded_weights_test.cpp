@@ -55,8 +55,8 @@ TEST_CASE("where links keep pace only the first gather and the last reduction sh
         CAPTURE(devices);
         CAPTURE(layers);
         CAPTURE(m);
-        // Of 10 MB each sends (r-1)/r: 1 ms for two devices at 5 GB/s, 0.8 ms for five at 10. A
-        // reduction and a gather are no longer than a forward.
+        // Each device sends (r-1)/r of 10 MB: 1 ms for two devices at 5 GB/s, 0.8 ms for five at
+        // 10. A reduction and a gather are no longer than a forward.
         const std::string bandwidth = devices == 2 ? "5 GB/s" : "10 GB/s";
         const Duration half = microseconds(devices == 2 ? 1000 : 800);
         const Duration update = microseconds(1000 * layers / devices);
@@ -284,8 +284,8 @@ TEST_CASE("without copies a group shares what it holds alike, and only that is w
     const MemoryParts& peak = outcome.memory[0].peak;
     CHECK(peak.gradients == Bytes{(2 * (36 + 2) + 40 + 2 * 4) * mb});
     CHECK(peak.weights == (zero_stage == 3 ? peak.gradients : Bytes{120 * mb}));
-    // Of c, and of a with b: each device sends 2 MB. The weights of c, with which a forward ends
-    // and its backward begins, are gathered once, the others twice.
+    // The weights of c, and those of a with b: each device sends 2 MB. The weights of c, with which
+    // a forward ends and its backward begins, are gathered once, the others twice.
     const int moved = 2 * (2 + (zero_stage == 3 ? 3 : 0));
     CHECK(outcome.metrics.all_reduces == moved);
     CHECK(outcome.metrics.all_reduce_bytes == Bytes{2 * mb} * moved);

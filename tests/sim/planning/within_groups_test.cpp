@@ -1,4 +1,4 @@
-// What devices send within their groups, told beside what a run without it takes.
+// Traffic of devices within their groups, reported beside the time of a run without it.
 //
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>

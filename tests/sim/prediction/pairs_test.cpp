@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Of one stage, in ms: what it computes, and sends where computing can hide it.
+/// The work of one stage, in ms: its compute, and its transfers that compute can hide.
 struct Work {
   int f = 10, i = 10, w = 10;
   int forward_sent = 0, input_sent = 0;

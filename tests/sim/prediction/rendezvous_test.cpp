@@ -139,7 +139,7 @@ Rows with_cells(const OpLists& lists, Dice& dice, std::int64_t reach) {
   return rows;
 }
 
-/// What a file of these rows takes; a transfer takes 4 ms.
+/// The prediction for a file of these rows; a transfer takes 4 ms.
 Result<Outcome> predicted(const std::string& csv, const std::string& schedule) {
   const TemporaryFolder folder;
   std::uint32_t stages = 0;

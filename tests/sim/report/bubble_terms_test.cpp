@@ -1,4 +1,4 @@
-// What a bubble is made of: the terms add up, and each is what a formula or a hand makes it.
+// The terms of a bubble: they add up, and each agrees with a formula or a calculation by hand.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/bubble_terms.h"

@@ -196,7 +196,7 @@ std::string page_of(const std::string& example, const std::vector<std::string>& 
                      {"plumbline simulate", "0", overrides, {}, {}});
 }
 
-/// What stands in the page between `<script ... id="facts">` and its end.
+/// The part of the page between `<script ... id="facts">` and its end.
 nlohmann::json facts_of(const std::string& page) {
   const std::string_view open = "id=\"facts\">";
   const std::size_t begin = page.find(open) + open.size();

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/yaml.h"
+#include "sim/report/compare_report.h"
 #include "sim/report/report.h"
 #include "tests/support/close_to.h"
 #include "tests/support/examples.h"
@@ -125,7 +126,7 @@ TEST_CASE("the keys in which runs differ are told with each run's value") {
   CHECK(keys[2].key == "plan.warm_up");
   CHECK(keys[2].values == Texts{"-", "-", "[3, 2, 1, 0]"});
   CHECK(differing_keys({run("a", {}), run("b", {"name=another"})}).empty());
-  // Of a result file no keys are known: it differs in none.
+  // A result file has no known keys: it differs in none.
   ComparedRun result = run("r", {"plan.stages=2"});
   result.keys.clear();
   const auto known = differing_keys({run("a", {}), result, run("b", {"schedule.name=gpipe"})});

@@ -181,7 +181,7 @@ TEST_CASE("an op in parts varies, and is told, as the whole") {
            outcome.uncertainty->iteration_time_s(0.05);
   };
   CHECK(width(parts) > 1 + 0.6 * (width(whole) - 1));
-  // Of ops: one B each, whose first part begins with it.
+  // The table counts ops: one B each, whose first part begins with it.
   const Explanation explanation = explain(parts);
   CHECK(explanation.stages[0].ops == 8);
   CHECK(explanation.stages[0].critical == 8);

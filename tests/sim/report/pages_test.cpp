@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/report/compare_html.h"
+#include "sim/report/compare_report.h"
 #include "sim/report/page_file.h"
 #include "sim/report/report_columns.h"
 #include "sim/report/sweep_html.h"
@@ -17,7 +18,7 @@
 namespace plumbline::test {
 namespace {
 
-/// What stands in the page between `mark` and the end of its element.
+/// The part of the page between `mark` and the end of its element.
 std::string element_of(const std::string& page, std::string_view mark) {
   const std::size_t at = page.find(mark);
   REQUIRE(at != std::string::npos);

@@ -43,7 +43,7 @@ std::string random_scenario(std::uint64_t seed, const std::string& schedule) {
          "}\ntraining: {optimizer_state: 2}\n";
 }
 
-/// What was seen of plans.
+/// Counts of the plans seen.
 struct Seen {
   std::uint64_t plans = 0;
   std::uint64_t replicated = 0;  ///< Stages.

@@ -1,4 +1,4 @@
-// What each stage is made of, as a table.
+// The contents of each stage as a table.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/stage_table.h"

@@ -1,4 +1,4 @@
-// What the picture shows is what the trace says, to within a column.
+// The picture agrees with the trace, to within a column.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/timeline.h"

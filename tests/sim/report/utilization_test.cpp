@@ -1,4 +1,4 @@
-// What a model's arithmetic comes to on a device, and what share of the device's peak that is.
+// A model's arithmetic per device, and its share of the device's peak.
 //
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>

@@ -57,7 +57,7 @@ TEST_CASE("schedule.file on the command line replaces the name, and what was wri
   const auto both = read({"schedule.name=gpipe", "schedule.file=" + path});
   REQUIRE(!both);
   CHECK(both.problems().front().message == "schedule.name stands beside schedule.file");
-  // What is written beside a written file stays a fault.
+  // A key that is written beside a written file stays a fault.
   CHECK(!read({},
               "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms}}\n"
               "schedule: {micro_batches: 3, file: " +

@@ -85,7 +85,7 @@ YamlNode tree_of(const std::string& path) {
   return *root;
 }
 
-/// What the reader of `kind` finds wrong with `root`, which stands in for the file at `path`.
+/// The errors of the reader of `kind` for `root`, which stands in for the file at `path`.
 Diagnostics read_again(const FileKind& kind, const std::string& path, const YamlNode& root) {
   auto source = std::make_shared<Source>();
   source->name = path;

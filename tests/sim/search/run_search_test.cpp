@@ -11,6 +11,7 @@
 
 #include "tests/support/temporary_folder.h"
 #include "tests/support/text_source.h"
+#include "tests/support/work_options.h"
 
 namespace plumbline::test {
 namespace {
@@ -32,12 +33,6 @@ SearchRun run_of(const Search& search, const WorkOptions& options = {}) {
   auto run = run_search(search, options);
   REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
   return *std::move(run);
-}
-
-WorkOptions on_threads(unsigned threads) {
-  WorkOptions options;
-  options.threads = threads;
-  return options;
 }
 
 TEST_CASE("a search by one call has each layout once, on any number of threads") {

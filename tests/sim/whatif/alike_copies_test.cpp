@@ -52,7 +52,7 @@ bool check_alike(const std::string& text) {
   CHECK(whole->metrics.makespan == fast->metrics.makespan);
   if (fast->graph.copies_represented == 1) return false;
   CHECK(fast->graph.slots() * fast->graph.copies_represented == whole->graph.slots());
-  // What the first copy's devices hold and wait for.
+  // The memory and the waits of the first copy's devices.
   for (std::uint32_t slot = 0; slot < fast->graph.slots(); ++slot) {
     const std::uint32_t same = slot * fast->graph.copies_represented;
     CHECK(fast->graph.devices[slot] == whole->graph.devices[same]);
@@ -97,7 +97,7 @@ TEST_CASE(
   };
   // One card a server, and the boundary lies between servers.
   alone("{levels: [{size: 2, bandwidth: 9 GB/s}, {size: 2, bandwidth: 1 GB/s}]}", 2);
-  // Of three copies the second has its stages in two servers of four, the others in one.
+  // The second of three copies has its stages in two servers of four, the others in one.
   alone("{levels: [{size: 4, bandwidth: 9 GB/s}, {size: 2, bandwidth: 1 GB/s, cards: each}]}", 3);
   // A hop of the ring has the longest latency, another one the least bandwidth.
   alone(

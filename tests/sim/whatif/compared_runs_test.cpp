@@ -1,4 +1,4 @@
-// What is put side by side: scenarios with several values, and what of them cannot run.
+// Comparison side by side: scenarios with several values, and those of them that cannot run.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/compared_runs.h"

@@ -1,4 +1,4 @@
-// What other schedules make of the same stages: as a run of the scenario with their name.
+// Other schedules for the same stages: the results are those of the scenario with their name.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/other_orders.h"

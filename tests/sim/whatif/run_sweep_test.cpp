@@ -10,6 +10,7 @@
 
 #include "tests/support/temporary_folder.h"
 #include "tests/support/text_source.h"
+#include "tests/support/work_options.h"
 
 namespace plumbline::test {
 namespace {
@@ -32,12 +33,6 @@ SweepRun run_of(const Sweep& sweep, const WorkOptions& options = {}) {
   auto run = run_sweep(sweep, options);
   REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
   return *std::move(run);
-}
-
-WorkOptions on_threads(unsigned threads) {
-  WorkOptions options;
-  options.threads = threads;
-  return options;
 }
 
 std::string refusal(const Sweep& sweep, const WorkOptions& options) {

@@ -181,7 +181,7 @@ TEST_CASE("slices may differ in what they take, and take as much together") {
   const Outcome apart = predicted(uniform(3, layers + "[1, 2, 3, 6]"));
   CHECK(apart.metrics.makespan > predicted(uniform(3, layers + "4")).metrics.makespan);
   CHECK(apart.metrics.makespan == longest_path(apart.graph).spans.back().end.time_since_epoch());
-  // What each op takes besides is the same for all of them.
+  // The additional time per op is the same for all ops.
   CHECK(predicted(uniform(1, layers + "[1, 2, 3, 6]", "overhead: {per_op: 7 us}\n"))
             .metrics.makespan == uneven.metrics.makespan + microseconds(17 * 7));  // and the update
   // A list of what all take alike is a number of slices, and one slice none.

@@ -234,7 +234,7 @@ TEST_CASE("updates behind a flush share what those among other passes have for t
   CHECK(time("", one) == milliseconds(6 + 10));
   // The shorter one takes 6 ms; until then 4 of 10 ms of the other are done, and 6 are left.
   CHECK(time("update: [1, 1.5]", one) == milliseconds(6 + 6 + 6));
-  // What neighbours of any kind cost comes on top: for 12 ms, in which 4 of 10 ms are done.
+  // The cost of neighbours of any kind is added: for 12 ms, in which 4 of 10 ms are done.
   CHECK(time("linear: [1, 2], update: [1, 1.5]", one) == milliseconds(6 + 12 + 6));
 }
 
@@ -292,7 +292,7 @@ TEST_CASE("a stage's ops take the mix of their layers' kinds, overheads apart") 
   CHECK(!none.graph.rates_change());
   CHECK(none.setup.costs.stages[0].forward == nanoseconds(1'800'000));
   CHECK(none.setup.costs.stages[1].backward == nanoseconds(3'200'000));
-  // What the runner takes for an op is not slowed down.
+  // The runner's own time per op is not slowed down.
   const Outcome late = profile.predict(
       "cluster: {devices: 2}\nschedule: {name: naive, micro_batches: 1}\n"
       "overhead: {per_op: 100 us}\n" +

@@ -53,7 +53,7 @@ SweepNumbers predicted(const Scenario& scenario) {
   return numbers_of(*outcome);
 }
 
-/// What stands behind the model section.
+/// The sections after the model section.
 std::string rest(const std::string& cluster, std::int64_t size) {
   return fmt::format(
       "cluster: {}\nplan: {{stages: 2, partition: balanced}}\n"
@@ -202,8 +202,8 @@ TEST_CASE("copies add up what their groups leave each device, over all of the ca
   struct Sharing {
     std::vector<std::string> overrides;
     std::int64_t copies;
-    std::int64_t part;       ///< Of the gradients, one in so many is a device's.
-    std::int64_t bandwidth;  ///< Of the slowest hop, in GB/s.
+    std::int64_t part;       ///< A device has one in so many of the gradients.
+    std::int64_t bandwidth;  ///< Bandwidth of the slowest hop, in GB/s.
   };
   for (const Sharing& s :
        std::vector<Sharing>{{{}, 64, 1, 400},                            // eight cards a server

@@ -115,7 +115,7 @@ Case case_of(ElementType type, const LayerSettings& settings, const Extents& inp
   return {std::move(text), std::move(layer), type, batch, std::move(t)};
 }
 
-/// Of each kind, with sizes on both sides of blocks, tiles and chunks of 32, 64 and 256.
+/// Layers of each kind, with sizes below and above blocks, tiles and chunks of 32, 64 and 256.
 std::vector<Case> cases(ElementType type) {
   return {case_of(type, Linear{3, true}, {4}, 2),
           case_of(type, Linear{70, true}, {35}, 66),
@@ -188,11 +188,11 @@ std::vector<Case> small_cases() {
   return small;
 }
 
-/// Of the largest element of a tensor. In fp32 as for the kernels of the cpu backend. In bf16 every
-/// tensor that is written is rounded to 8 significant bits, which makes it wrong by up to 2^-8 of
-/// itself. Kinds that write each tensor from what they are given keep to that (and to the sums' own
-/// error). Blocks write up to eight, each from the one before: errors of both signs, of which half
-/// may add up.
+/// The tolerance as a share of the largest element of a tensor. In fp32 it is that of the cpu
+/// backend's kernels. In bf16 every written tensor is rounded to 8 significant bits, an error of up
+/// to 2^-8 of itself. Kinds that write each tensor from their inputs have only that error (and the
+/// sums' own error). Blocks write up to eight tensors, each from the one before. These errors have
+/// both signs, and half of them may add up.
 double tolerance(const Case& c) {
   const std::string_view kind = kind_name(c.layer.settings);
   const bool block = kind == "attention_block" || kind == "mlp_block" || kind == "head" ||

@@ -39,7 +39,7 @@ TEST_CASE("one GPU is split into as many devices as asked for, and closed again"
                            "(CUDA_ERROR_NOT_FOUND)",
                            CudaError);
     }
-    // What the split leaves over copies for all.
+    // The SMs that the split leaves over copy for all devices.
     CHECK(devices.mover(3).sms == 4);
     CHECK(devices.mover(3).context != devices.mover(0).context);
     CHECK(devices.mover(0).context != devices.all()[0].context);

@@ -88,7 +88,7 @@ class Bench {
   CUdeviceptr memory = 0;
 };
 
-/// What the memory holds after `program`, for each of the seeds.
+/// The contents of the memory after `program`, for all seeds.
 template <class Program>
 std::set<int> outcomes(const Program& program) {
   std::set<int> seen;

@@ -42,12 +42,12 @@ struct Descriptor {
   std::map<int, std::int64_t> attributes{};
 };
 
-/// What the fake functions see and count; reset by each test.
+/// The settings and counts of the fake functions; reset by each test.
 struct Library {
   bool starts = true;
-  int descriptors = 0;  ///< That are not destroyed.
+  int descriptors = 0;  ///< Descriptors that are not destroyed.
   int handles = 0;
-  std::vector<double> times = {1};  ///< Of the algorithms that it offers, in ms.
+  std::vector<double> times = {1};  ///< Times of the offered algorithms, in ms.
   std::set<int> broken{};           ///< Offered, but they do not run,
   cublasStatus_t broken_by = CUBLAS_STATUS_NOT_SUPPORTED;  ///< and say so.
   std::vector<int> ran{};
@@ -343,7 +343,7 @@ TEST_CASE("cublaslt: choices are stored and taken back without timing") {
   };
   CHECK(ran_with(choices.begin()->second) == std::pair(false, 1));
   CHECK(ran_with(choices.begin()->second, {1}) == std::pair(true, 0));
-  // What is no algorithm, or none here, is chosen anew.
+  // A text that is no algorithm, or none here, leads to a new choice.
   CHECK(ran_with("0000000000000007" + std::string(112, '0')) == std::pair(true, 0));
   CHECK(ran_with("1") == std::pair(true, 0));
   CHECK(ran_with(std::string(127, '0') + "g") == std::pair(true, 0));

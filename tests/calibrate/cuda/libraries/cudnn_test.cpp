@@ -81,15 +81,16 @@ struct Offer {
   int math = cudnn::kDefaultMath;
 };
 
-/// What the fake functions see and count; reset by each test.
+/// The settings and counts of the fake functions; reset by each test.
 struct FakeCudnn {
   bool starts = true;
   int alive = 0;  ///< Handles and descriptors.
   std::vector<Offer> offers = {{}};
-  cudnn::Status broken_by = cudnn::kNotSupported;  ///< What one says that does not run.
+  cudnn::Status broken_by =
+      cudnn::kNotSupported;  ///< The status of an algorithm that does not run.
   std::vector<int> ran{};
-  int math = -1;        ///< Of the last call.
-  int asked_math = -1;  ///< With which algorithms were last asked for.
+  int math = -1;        ///< Math type of the last call.
+  int asked_math = -1;  ///< Math type of the last query for algorithms.
   double clock = 0;
 };
 FakeCudnn fake_cudnn;

@@ -66,7 +66,7 @@ CudaProgramOrFailure program_of(const Subject& subject, const DeviceOrders& orde
   return cuda_program(subject.plan(), sizes_of(subject), orders, rules);
 }
 
-/// What a step does with a part of a block, or of a stage's weights.
+/// A step's use of a part of a block, or of a stage's weights.
 struct Use {
   std::uint32_t step = 0;
   std::size_t begin = 0;
@@ -83,7 +83,7 @@ std::uint32_t weights_of(std::uint32_t on, std::uint32_t number) {
   return 1'000'000 + 100 * on + number;
 }
 
-/// What a step reads and writes, by block.
+/// The reads and writes of a step, by block.
 std::multimap<std::uint32_t, Use> uses_of(const CudaProgram& program, std::uint32_t number,
                                           const std::vector<StageBytes>& sizes) {
   const CudaStep& step = program.steps[number];
@@ -124,7 +124,7 @@ std::multimap<std::uint32_t, Use> uses_of(const CudaProgram& program, std::uint3
   return uses;
 }
 
-/// Of each step: all that has ended when it begins, by streams and waits alone.
+/// For each step, all steps that have ended when it begins, by streams and waits alone.
 std::vector<std::vector<bool>> known_before(const CudaProgram& program) {
   std::vector<std::vector<bool>> known(program.steps.size());
   std::map<std::uint32_t, std::uint32_t> last;

@@ -36,7 +36,8 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   return worst / scale;
 }
 
-/// What the cpu backend makes of it, in so many executions; nothing in builds without it.
+/// The cpu backend's results of the scenario after `executions` executions. Nothing in builds
+/// without that backend.
 struct OnCpu {
   std::vector<float> parameters;
   std::vector<double> losses;

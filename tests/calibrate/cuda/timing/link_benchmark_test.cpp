@@ -1,4 +1,4 @@
-// What it takes from device to device, on a driver whose copies take 500 ns and one for each 64
+// Transfer times from device to device, on a driver whose copies take 500 ns plus 1 ns per 64
 // bytes.
 //
 // SPDX-License-Identifier: MIT

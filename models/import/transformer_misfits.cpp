@@ -1,0 +1,157 @@
+// Checks of options against a shape: one for each thing that devices share, and for number formats.
+//
+// SPDX-License-Identifier: MIT
+#include "models/import/transformer_misfits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace plumbline {
+namespace {
+
+class OptionChecks {
+ public:
+  OptionChecks(const TransformerShape& shape, const TransformerOptions& options)
+      : shape_(shape), options_(options), names_(*options.names) {}
+
+  Diagnostics run() && {
+    check_shares();
+    check_experts();
+    check_context();
+    check_servers();
+    check_sequence_parallel();
+    check_formats();
+    check_predictions();
+    check_fp8_dispatch();
+    check_positions();
+    return std::move(problems_);
+  }
+
+ private:
+  void refuse(std::string message, std::string help) {
+    problems_.push_back(input_error({}, std::move(message), std::move(help)));
+  }
+
+  /// Checks that the size of a tensor-parallel group divides `whole`.
+  void must_divide(std::int64_t whole, std::string_view what) {
+    const std::int64_t t = options_.tensor_parallel;
+    if (whole % t == 0) return;
+    refuse(fmt::format("{} is {}, which does not divide the {} {}", names_.tensor_parallel, t,
+                       whole, what),
+           "every device of the group gets the same share of each layer");
+  }
+
+  void check_shares() {
+    must_divide(shape_.heads, "attention heads");
+    if (!shape_.latent) must_divide(shape_.key_value_heads, "heads of keys and values");
+    if (shape_.has_dense_blocks()) must_divide(shape_.feed_forward, "columns of an MLP");
+    if (shape_.experts > 0 && options_.expert_parallel == 1)
+      must_divide(shape_.expert_feed_forward, "columns of an expert");
+    if (shape_.shared_feed_forward > 0)
+      must_divide(shape_.shared_feed_forward, "columns of the shared experts");
+  }
+
+  void check_experts() {
+    const std::int64_t p = options_.expert_parallel;
+    if (p <= 1) return;
+    if (!shape_.has_experts()) {
+      refuse(fmt::format("{} is {}, and the model has no experts", names_.expert_parallel, p),
+             fmt::format("{} divides every layer", names_.tensor_parallel));
+    } else if (shape_.experts % p != 0) {
+      refuse(fmt::format("{} is {}, which does not divide the {} experts", names_.expert_parallel,
+                         p, shape_.experts),
+             "every device of the group gets as many");
+    }
+    const std::int64_t t = options_.tensor_parallel;
+    if (const std::int64_t each = options_.devices_per_sample(); p % each != 0) {
+      refuse(fmt::format("{} is {}, no multiple of the {} devices of a sample ({} {} x {} {})",
+                         names_.expert_parallel, p, each, names_.tensor_parallel, t,
+                         names_.context_parallel, options_.context_parallel),
+             "experts are shared by all of them, whole, and by others with samples of their own");
+    }
+    if (t > 1 && !options_.sequence_parallel)
+      refuse(fmt::format("{} with {} needs {}", names_.expert_parallel, names_.tensor_parallel,
+                         names_.sequence_parallel),
+             "so that each device sends tokens of its own to the experts");
+  }
+
+  void check_context() {
+    const std::int64_t p = options_.context_parallel;
+    if (p <= 1 || options_.sequence % (2 * p) == 0) return;
+    refuse(fmt::format("{} is {}, and {} parts do not divide the {} tokens of a sample",
+                       names_.context_parallel, p, 2 * p, options_.sequence),
+           "each device takes a part from the front and one from the back, so that all have as "
+           "many scores");
+  }
+
+  /// Checks that a server holds a whole number of groups of devices, or a group of servers.
+  void must_fill(std::int64_t server, std::int64_t devices, std::string_view what) {
+    if (std::max(devices, server) % std::min(devices, server) == 0) return;
+    refuse(fmt::format("{} is {}, which the {} of {} does not fill", names_.devices_per_server,
+                       server, what, devices),
+           "servers hold several of these, or these several servers");
+  }
+
+  void check_servers() {
+    if (!options_.devices_per_server) return;
+    const std::int64_t server = *options_.devices_per_server;
+    must_fill(server, options_.tensor_parallel, "tensor-parallel group");
+    if (options_.devices_per_sample() < options_.group())
+      must_fill(server, options_.devices_per_sample(), "group for a sample");
+    must_fill(server, options_.group(), "group");
+  }
+
+  void check_sequence_parallel() {
+    if (!options_.sequence_parallel) return;
+    if (options_.tensor_parallel == 1)
+      refuse(fmt::format("{} without {}", names_.sequence_parallel, names_.tensor_parallel),
+             "it divides what the devices of such a group would each hold");
+    must_divide(
+        options_.sequence / options_.context_parallel,
+        options_.context_parallel > 1 ? "tokens of a sample on each device" : "tokens of a sample");
+  }
+
+  void check_formats() {
+    if (!options_.fp8_linear || options_.dtype != NumberFormat::fp8) return;
+    refuse(fmt::format("{} with {} fp8", names_.fp8_linear, names_.dtype),
+           "it says that linear layers alone multiply in fp8; the rest is in bf16, mostly");
+  }
+
+  void check_predictions() {
+    if (!options_.mtp || shape_.further_predictions != 0) return;
+    refuse(fmt::format("{} of a model without modules that predict further tokens", names_.mtp),
+           "num_nextn_predict_layers in config.json says how many it has");
+  }
+
+  void check_fp8_dispatch() {
+    if (!options_.fp8_dispatch) return;
+    if (!shape_.has_experts())
+      refuse(fmt::format("{} of a model without experts", names_.fp8_dispatch),
+             "it is for tokens on their way to experts");
+    if (!options_.fp8_linear)
+      refuse(fmt::format("{} without {}", names_.fp8_dispatch, names_.fp8_linear),
+             "experts take tokens in fp8 where they multiply in fp8");
+  }
+
+  void check_positions() {
+    if (!shape_.learned_positions || options_.sequence <= shape_.positions) return;
+    refuse(fmt::format("{} is {}, but the model has a table of {} positions", names_.sequence,
+                       options_.sequence, shape_.positions),
+           fmt::format("at most {}", shape_.positions));
+  }
+
+  const TransformerShape& shape_;
+  const TransformerOptions& options_;
+  const TransformerOptionNames& names_;
+  Diagnostics problems_;
+};
+
+}  // namespace
+
+Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& options) {
+  return OptionChecks(shape, options).run();
+}
+
+}  // namespace plumbline
