@@ -9,13 +9,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <memory>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "models/hardware/cluster.h"
 #include "models/import/config_facts.h"
+#include "models/import/group_traffic.h"
 #include "models/import/transformer_misfits.h"
+#include "models/import/transformer_ops.h"
 
 namespace plumbline {
 namespace {
@@ -142,16 +145,6 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
   return lines;
 }
 
-/// Bytes that each device sends to others of its group, by the way that they take.
-struct Sent {
-  Bytes link;     ///< Within a server.
-  Bytes network;  ///< Between servers.
-
-  friend Sent operator+(const Sent& a, const Sent& b) {
-    return {a.link + b.link, a.network + b.network};
-  }
-};
-
 /// Of products that a tensor-parallel group shares. Where it spans servers, each of its devices in
 /// one sends its part of what goes to the others, besides.
 Sent sent_by_products(SaturatingCount all_reduced, SaturatingCount gathered,
@@ -171,30 +164,10 @@ Sent sent_by_context(const LayerDerivation& layer, const TransformerOptions& opt
   return {{}, bytes};
 }
 
-/// Of tokens on their way to experts, which are everywhere in the group, and back.
-Sent sent_to_experts(const LayerDerivation& layer, const ExpertRouting& routing,
-                     const TransformerOptions& options) {
-  const Bytes all = {layer.exchanged.value()};
-  if (all.count == 0) return {};
-  const std::int64_t devices = options.group();
-  const std::int64_t servers = options.servers();
-  if (options.dispatch == Dispatch::per_expert) {
-    const Bytes network = share_volume(all, servers);
-    return {share_volume(all, devices) - network, network};
-  }
-  // What reaches a server does so at the device that stands there as the sender does in its own.
-  const std::int64_t once = all.count / routing.per_token;
-  const auto copies_to = [&](std::int64_t places, std::int64_t of) {
-    const auto others = static_cast<double>(of - 1) / static_cast<double>(of);
-    return Bytes{std::llround(static_cast<double>(once) * mean_places(routing, places) * others)};
-  };
-  return {copies_to(devices, devices / servers), copies_to(servers, servers)};
-}
-
 LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
                   const TransformerOptions& options) {
   const Sent context = sent_by_context(layer, options);
-  const Sent tokens = sent_to_experts(layer, routing, options);
+  const Sent tokens = sent_to_experts(layer.exchanged, routing, options);
   const Sent forward =
       sent_by_products(layer.all_reduced, layer.gathered, options) + tokens + context;
   const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, options) +
@@ -460,7 +433,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
   std::vector<Layer> layers;
   layers.reserve(derived.size());
   measurement.layers.reserve(derived.size());
-  std::set<std::string> shown;
+  std::map<std::string, std::shared_ptr<const LayerOps>> ops;  // by kind
   std::int64_t block = 0;
   std::int64_t modules = 0;
   for (const LayerDerivation& layer : derived) {
@@ -475,9 +448,12 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     const SaturatingCount parameter_bytes = bytes_of(options.dtype) * sum(layer.parameters);
     if (auto problem = check_large(layer, layer_name, parameter_bytes, *options.names))
       return *problem;
-    if (shown.insert(layer.kind).second)
+    const auto [own, is_first] = ops.try_emplace(layer.kind);
+    if (is_first) {
+      own->second = std::make_shared<const LayerOps>(transformer_ops(layer.kind, shape, options));
       profile.comments.above_layer.emplace(layer_name,
                                            formula_lines(layer, shape.routing(), options));
+    }
     const std::int64_t replicated = replicated_parameters(layer, options).value();
     layers.push_back({std::move(layer_name),
                       layer.kind,
@@ -489,6 +465,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     costs.output = {layer.output.value()};
     costs.activation = {sum(layer.kept).value()};
     costs.selective = selective_of(layer);
+    costs.ops = own->second;
     measurement.layers.push_back(costs);
   }
   profile.model.graph = LayerGraph::chain(std::move(layers));

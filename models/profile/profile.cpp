@@ -46,6 +46,9 @@ struct Line {
 LayerCosts between(const LayerCosts& a, const LayerCosts& b, const Line& line) {
   LayerCosts costs = b;
   costs.forward = line.at(a.forward, b.forward);
+  costs.skipped =
+      line.at(MeasuredTime{a.skipped, {}, {}, {}, {}}, MeasuredTime{b.skipped, {}, {}, {}, {}})
+          .mean;
   costs.backward = line.at(a.backward, b.backward);
   costs.split.reset();
   if (a.split && b.split) {
@@ -133,6 +136,7 @@ void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices) {
   for (LayerCosts& layer : layers) {
     part(layer.forward);
     part(layer.backward);
+    layer.skipped = Duration{layer.skipped.count() / count};
     if (layer.split) {
       part(layer.split->input);
       part(layer.split->weight);

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/number_format.h"
 #include "base/units.h"
+#include "models/ops/layer_op.h"
 #include "models/profile/layer_graph.h"
 #include "models/profile/layer_work.h"
 
@@ -76,15 +78,22 @@ struct LayerCosts {
   Bytes output;      ///< Size of the tensor that other layers consume; its gradient is as large.
   Bytes activation;  ///< Kept from F until B: with its own output, without its input.
   std::optional<LayerWork> work;
+  std::shared_ptr<const LayerOps> ops;  ///< The ops of `work`; null = not known.
   bool timed = true;  ///< Whether forward and backward were given; they win over `work`.
   std::optional<Selective> selective;
-  SentShares sent;                             ///< For times from estimate_times; else 0.
-  FreeShares free;                             ///< For times from estimate_times; else 0.
+  SentShares sent;  ///< For times from estimate_times; else 0.
+  FreeShares free;  ///< For times from estimate_times; else 0.
+  /// The part of the forward that recomputing all of it leaves out; for times from estimate_times.
+  Duration skipped{};
   Recomputed recomputation = Recomputed::all;  ///< Decided by the schedule and the layer's place.
 
   /// The time that recomputation adds to a backward.
   MeasuredTime again() const {
-    if (recomputation == Recomputed::all) return forward;
+    if (recomputation == Recomputed::all) {
+      MeasuredTime again = forward;
+      again.mean -= skipped;
+      return again;
+    }
     return recomputation == Recomputed::selective && selective ? selective->forward
                                                                : MeasuredTime{};
   }

@@ -51,6 +51,8 @@ DeviceChoice read_device_keys(SectionReader& section, Diagnostics& problems) {
           fmt::format("{} is 0: the device would never be done", section.path_of("efficiency")),
           "the share of its peaks that is counted on, above 0 and at most 1");
   }
+  if (auto name = section.choice("stack", "software stack"))
+    device.stack = find_software_stack(name->value);
   if (auto share = section.real("link_overlap")) device.link_overlap = share->value;
   if (auto share = section.real("network_overlap")) device.network_overlap = share->value;
   section.finish();
@@ -121,12 +123,25 @@ Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<Num
   roofline.peak = *peak;
   roofline.fp8_peak = device.fp8_peak;
   roofline.memory_bandwidth = *device.memory_bandwidth;
-  roofline.efficiency = device.efficiency;
+  roofline.efficiency = device.efficiency.value_or(kUsualEfficiency);
   roofline.link_bandwidth = device.link_bandwidth;
   roofline.network_bandwidth = device.network_bandwidth;
-  roofline.link_overlap = device.link_overlap;
-  roofline.network_overlap = device.network_overlap;
+  roofline.link_overlap = device.link_overlap.value_or(0);
+  roofline.network_overlap = device.network_overlap.value_or(0);
   return roofline;
+}
+
+KernelModel kernels_of(const DeviceChoice& device, const DeviceRoofline& roofline) {
+  const auto rate = [](const auto& quantity) {
+    return quantity ? static_cast<double>(quantity->count) : 0;
+  };
+  return {{.traits = kernel_traits(device.preset ? device.preset->name : std::string_view{}),
+           .peak = static_cast<double>(roofline.peak.count),
+           .fp8_peak = rate(roofline.fp8_peak),
+           .memory_bandwidth = static_cast<double>(roofline.memory_bandwidth.count),
+           .link = rate(roofline.link_bandwidth),
+           .network = rate(roofline.network_bandwidth)},
+          device.stack ? *device.stack : usual_stack()};
 }
 
 }  // namespace plumbline

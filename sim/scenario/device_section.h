@@ -7,6 +7,7 @@
 
 #include "base/diagnostic.h"
 #include "models/hardware/device_presets.h"
+#include "models/kernels/kernel_model.h"
 #include "models/profile/roofline.h"
 
 namespace plumbline {
@@ -25,15 +26,16 @@ struct DeviceChoice {
   std::optional<Bytes> memory;
   std::optional<BytesPerSecond> link_bandwidth;
   std::optional<BytesPerSecond> network_bandwidth;
-  double efficiency = kUsualEfficiency;
-  double link_overlap = 0;
-  double network_overlap = 0;
+  const SoftwareStack* stack = nullptr;  ///< Null = not given.
+  std::optional<double> efficiency;      ///< Given: a roofline for all layers, no kernels.
+  std::optional<double> link_overlap;
+  std::optional<double> network_overlap;
   Mark mark;
 };
 
 /// Reads `device` of the cluster section: the name of a preset, or a map of preset, peak, fp8_peak,
-/// memory_bandwidth, efficiency, memory, link, network and their overlaps. Adds all errors to
-/// `problems`.
+/// memory_bandwidth, efficiency, stack, memory, link, network and their overlaps. Adds all errors
+/// to `problems`.
 std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& problems);
 
 /// Keeps a device's preset when `change` sets a key of the device. If the tree has the device as a
@@ -43,5 +45,9 @@ void keep_preset(YamlNode& root, const YamlOverride& change);
 /// The roofline of the device for work in `format`; absent = bf16.
 /// Errors: a preset that does not offer the format.
 Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<NumberFormat> format);
+
+/// The model of the device's kernels, with `roofline` of it. The device's own traits if it is a
+/// preset; its stack, else the usual one.
+KernelModel kernels_of(const DeviceChoice& device, const DeviceRoofline& roofline);
 
 }  // namespace plumbline

@@ -44,15 +44,20 @@ const SectionFormat& device_format() {
             {bandwidth()},
             "The bandwidth of its own network card, each way: what `link: network` takes, and a "
             "layer's network_traffic."},
-           {"efficiency", {real(1)}, "The share of its peaks that is counted on, above 0.", "0.5"},
+           {"stack",
+            {words(software_stack_names())},
+            "The training framework, whose kernels and overlaps are assumed for a model given by "
+            "its config.json.",
+            usual_stack().name},
+           {"efficiency",
+            {real(1)},
+            "The share of its peaks that is counted on, above 0. Given: times by a roofline, not "
+            "kernel by kernel. Default for layers that give FLOPs: 0.5."},
            {"link_overlap",
             {real(1)},
-            "The share of a layer's link_traffic that the layer's computing hides.",
-            "0"},
-           {"network_overlap",
-            {real(1)},
-            "The share of a layer's network_traffic that the layer's computing hides.",
-            "0"}},
+            "The share of a layer's traffic in a server that the layer's computing hides. Default: "
+            "that of the stack; for layers that give FLOPs 0."},
+           {"network_overlap", {real(1)}, "The same for its traffic between servers."}},
       .some_group = {{"preset"}, {"peak", "memory_bandwidth"}}};
   return device;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/quantity.h"
+#include "models/profile/estimate.h"
 #include "models/profile/optimizer_kind.h"
 #include "sim/scenario/placement.h"
 #include "sim/scenario/sequence_order.h"
@@ -110,8 +111,10 @@ class ScenarioResolver {
     }
   }
 
-  /// Resolves selective recomputation, which each layer defines itself.
+  /// Resolves recomputation that layers define themselves: frameworks recompute blocks, neither the
+  /// embedding nor the head; selective recomputation is a part of each layer.
   void resolve_recomputation() {
+    if (scenario_.schedule.recompute.kind == Recompute::layers) return keep_outer_layers();
     if (scenario_.schedule.recompute.kind != Recompute::selective) return;
     bool any = false;
     for (Measurement& measurement : scenario_.model.edit().profile.measurements) {
@@ -125,6 +128,14 @@ class ScenarioResolver {
             "schedule.recompute is 'selective', but no layer says what it makes again",
             "selective: {activation: 8 MiB, forward: 10 us} beside a layer's activation; plumbline "
             "import huggingface writes it");
+    }
+  }
+
+  void keep_outer_layers() {
+    for (Measurement& measurement : scenario_.model.edit().profile.measurements) {
+      for (LayerCosts& layer : measurement.layers) {
+        if (layer.ops && !layer.ops->is_block()) layer.recomputation = Recomputed::nothing;
+      }
     }
   }
 
@@ -150,14 +161,64 @@ class ScenarioResolver {
     const auto roofline = roofline_of(*written_.cluster.device, profile.dtype);
     if (!keep(roofline, problems_)) return;
     scenario_.peak = peak_of_mix(profile, *roofline);
-    scenario_.efficiency = roofline->efficiency;
+    Estimate estimate{.device = *roofline,
+                      .kernels = kernel_setting(*roofline),
+                      .optimizer = {scenario_.optimizer_state, scenario_.gradient_width}};
+    if (!estimate.kernels) scenario_.efficiency = roofline->efficiency;
     Model& model = scenario_.model.edit();
-    if (auto problem =
-            estimate_times(model, *roofline, {scenario_.optimizer_state, scenario_.gradient_width},
-                           written_.cluster.device->mark))
+    if (auto problem = estimate_times(model, estimate, written_.cluster.device->mark))
       return problems_.push_back(*std::move(problem));
     if (written_.transformer && !(written_.optimizer.state && written_.optimizer.gradients))
       model.profile.estimated += "; Adam is assumed (training.optimizer_state, training.gradients)";
+  }
+
+  /// The setting in which kernels run; nothing if no layer has ops or a roofline is asked for.
+  std::optional<KernelSetting> kernel_setting(const DeviceRoofline& roofline) {
+    const std::vector<LayerCosts>& layers = scenario_.model->profile.measurements.front().layers;
+    const bool has_ops = std::any_of(layers.begin(), layers.end(), [](const LayerCosts& layer) {
+      return !layer.timed && layer.ops;
+    });
+    const DeviceChoice& device = *written_.cluster.device;
+    if (device.stack && (device.efficiency || !has_ops)) {
+      scenario_.notes.push_back(
+          fmt::format("cluster.device.stack changes nothing: {}",
+                      has_ops ? "with an efficiency, times follow from a roofline"
+                              : "no layer lists its ops, as those of a model.huggingface do"));
+    }
+    if (device.efficiency || !has_ops) return std::nullopt;
+    KernelSetting setting{kernels_of(device, roofline), {}, {}, 1};
+    setting.overlap = {.on = scenario_.schedule.bucket.has_value(),
+                       .has_chunks = scenario_.schedule.chunks > 1,
+                       .link = device.link_overlap,
+                       .network = device.network_overlap};
+    const DeviceGroup& group = scenario_.model->profile.group;
+    setting.devices = devices_of_run() * group.devices;
+    share_weights(setting, group);
+    const double gap = setting.model.stack().gap_per_op_s;
+    const bool is_pipeline = stages() > 1;
+    if (gap > 0 && is_pipeline && scenario_.overheads.per_op.count() == 0)
+      scenario_.overheads.per_op = round_up(gap * 1e9);
+    return setting;
+  }
+
+  std::int64_t stages() const { return scenario_.plan.stages ? scenario_.plan.stages->value : 1; }
+
+  /// The devices that the run uses: those of the cluster, else those that its plan needs.
+  std::int64_t devices_of_run() const {
+    if (scenario_.cluster_given) return scenario_.cluster.device_count();
+    return scenario_.copies * std::max<std::int64_t>(1, stages() / scenario_.schedule.chunks);
+  }
+
+  /// Weights that copies share travel with each micro-batch: always in stage 3, and in stage 2
+  /// without a pipeline, where each backward scatters its gradients.
+  void share_weights(KernelSetting& setting, const DeviceGroup& group) const {
+    const bool all = scenario_.sharded == Sharded::weights;
+    if (!all && !(scenario_.sharded == Sharded::gradients && stages() == 1)) return;
+    const std::int64_t in_server =
+        written_.cluster.per_server().value_or(scenario_.copies * group.devices) / group.devices;
+    setting.weights = {.copies = scenario_.copies,
+                       .near = std::clamp<std::int64_t>(in_server, 1, scenario_.copies),
+                       .gathers_twice = all};
   }
 
   /// Decides the number of copies of the pipeline.

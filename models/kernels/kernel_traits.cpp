@@ -1,7 +1,7 @@
 // The table of devices' kernels.
 //
 // SPDX-License-Identifier: MIT
-#include "models/hardware/kernel_traits.h"
+#include "models/kernels/kernel_traits.h"
 
 #include <algorithm>
 
@@ -22,19 +22,19 @@ constexpr std::string_view kTables =
 /// Attention for Hopper: ratios between head sizes and lengths from aiconfigurator's
 /// context_attention_perf; the level of FlashAttention 3 (Dao-AILab/flash-attention, pull request
 /// 1791: 630 TFLOP/s forward and 532 backward for 8,192 tokens, causal).
-constexpr AttentionKernels kHopper = {
+constexpr AttentionRates kHopper = {
     .forward = {.at = {{{64, .53, 1100}, {128, .66, 395}, {256, .70, 271}, {}}}, .fill = .85},
-    .backward = {.at = {{{64, .45, 1100}, {128, .56, 395}, {192, .50, 333}, {256, .50, 271}}},
+    .backward = {.at = {{{64, .45, 1100}, {128, .56, 395}, {192, .52, 333}, {256, .50, 271}}},
                  .fill = .85}};
 
 /// Attention for Blackwell: SimuMax's measured tables of a B200.
-constexpr AttentionKernels kBlackwell = {
+constexpr AttentionRates kBlackwell = {
     .forward = {.at = {{{64, .42, 1200}, {128, .66, 1200}, {192, .60, 1200}, {256, .66, 1200}}},
                 .fill = 2.5},
-    .backward = {.at = {{{64, .34, 300}, {128, .45, 300}, {192, .34, 300}, {}}}, .fill = .5}};
+    .backward = {.at = {{{64, .34, 300}, {128, .45, 300}, {192, .354, 300}, {}}}, .fill = .5}};
 
 /// Attention for Ampere: FlashAttention 2 on an A100 (see flash_attention()).
-constexpr AttentionKernels kAmpere = {
+constexpr AttentionRates kAmpere = {
     .forward = {.at = {{{64, .5985, 330}, {128, .63, 330}, {}, {}}}, .fill = .9},
     .backward = {.at = {{{64, .551, 330}, {128, .58, 330}, {}, {}}}, .fill = .5}};
 
@@ -130,7 +130,7 @@ constexpr std::array kTraits = {
 /// A device that nobody has measured: the usual shares of its data sheet. Against the tables of
 /// devices that were measured these give products within 8 to 13 %.
 constexpr KernelTraits usual(std::string_view device, std::int64_t multiprocessors, double clock_hz,
-                             const AttentionKernels& attention, const CollectiveTraits& links) {
+                             const AttentionRates& attention, const CollectiveTraits& links) {
   KernelTraits traits = named(kH100, device);
   traits.multiprocessors = multiprocessors;
   traits.bf16 = {.ceiling = .76, .depth = 120, .tail = .15, .memory_share = .58, .small = 1.15};
@@ -142,6 +142,7 @@ constexpr KernelTraits usual(std::string_view device, std::int64_t multiprocesso
   traits.clock_hz = clock_hz;
   traits.memory_share = .65;
   traits.collectives = links;
+  traits.is_measured = false;
   traits.source = "usual shares of a data sheet";
   return traits;
 }
@@ -160,7 +161,7 @@ const KernelTraits* find(const Table& table, std::string_view device) {
 }
 
 /// FlashAttention `forward` and `backward` shares of an A100's peak, on another device.
-AttentionKernels flash_attention(double forward, double backward, double scale) {
+AttentionRates flash_attention(double forward, double backward, double scale) {
   constexpr double small_heads = .95;
   const auto traits = [&](double share, double fill) {
     return AttentionTraits{
@@ -172,7 +173,7 @@ AttentionKernels flash_attention(double forward, double backward, double scale) 
 
 }  // namespace
 
-AttentionKernels attention_kernels(const KernelTraits& traits, AttentionKind kind, double peak) {
+AttentionRates attention_rates(const KernelTraits& traits, AttentionKind kind, double peak) {
   if (kind == AttentionKind::newest) return traits.newest;
   constexpr double a100_clocks = 108 * 1.41e9;
   constexpr double a100_peak = 312e12;
@@ -187,7 +188,5 @@ const KernelTraits& kernel_traits(std::string_view preset) {
   const KernelTraits* usual = find(kUsual, preset);
   return usual ? *usual : kUsual.back();
 }
-
-bool has_own_traits(std::string_view preset) { return find(kTraits, preset) != nullptr; }
 
 }  // namespace plumbline

@@ -1,7 +1,7 @@
 // The table of stacks.
 //
 // SPDX-License-Identifier: MIT
-#include "models/hardware/software_stack.h"
+#include "models/kernels/software_stack.h"
 
 #include <algorithm>
 #include <array>

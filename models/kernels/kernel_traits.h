@@ -35,7 +35,7 @@ struct AttentionTraits {
 };
 
 /// Attention both ways.
-struct AttentionKernels {
+struct AttentionRates {
   AttentionTraits forward, backward;
 };
 
@@ -63,7 +63,7 @@ struct KernelTraits {
   double weights_factor = 1;  ///< How much longer a product for the weights takes.
   double launch_s = 0;        ///< A product, or attention.
   double sustained = 1;       ///< The clock in training, of that in bursts: products alone feel it.
-  AttentionKernels newest;
+  AttentionRates newest;
   double clock_hz = 0;       ///< In bursts: scales attention kernels that were written for an A100.
   double memory_share = 0;   ///< Of the bandwidth, by norms, activations, residuals.
   double permute_share = 0;  ///< By tokens put in order.
@@ -72,6 +72,8 @@ struct KernelTraits {
   CollectiveTraits collectives;
   double network_share = 0;   ///< Of a network card's bandwidth.
   double network_step_s = 0;  ///< A step between servers.
+  double ring_step_s = 4e-6;  ///< A step of a ring over all copies of a model.
+  bool is_measured = true;    ///< The device's own kernels were; else what is usual.
   std::string_view source;    ///< Where the numbers come from.
 };
 
@@ -80,13 +82,10 @@ struct KernelTraits {
 /// get as many FLOPs done in each clock of a multiprocessor elsewhere (Dao 2023,
 /// "FlashAttention-2", figures 4 to 6; on an H100 pull request 1791 of Dao-AILab/flash-attention).
 /// `peak`: FLOP/s of the device's products.
-AttentionKernels attention_kernels(const KernelTraits& traits, AttentionKind kind, double peak);
+AttentionRates attention_rates(const KernelTraits& traits, AttentionKind kind, double peak);
 
 /// The traits of the device with this preset's name; of one that is not known those of the nearest
 /// generation, by its peak.
 const KernelTraits& kernel_traits(std::string_view preset);
-
-/// Whether the traits are the device's own.
-bool has_own_traits(std::string_view preset);
 
 }  // namespace plumbline

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/hardware/kernel_traits.h"
+#include "models/kernels/kernel_traits.h"
 
 namespace plumbline {
 

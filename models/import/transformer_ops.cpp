@@ -1,0 +1,273 @@
+// One function for each kind of layer. They count products apart from transformer_layers.cpp, which
+// derives FLOPs and bytes; a test compares the FLOPs of both.
+//
+// SPDX-License-Identifier: MIT
+#include "models/import/transformer_ops.h"
+
+#include <algorithm>
+
+#include "base/bug.h"
+#include "models/import/group_traffic.h"
+
+namespace plumbline {
+namespace {
+
+/// The sizes on one device.
+struct Sizes {
+  explicit Sizes(const TransformerShape& shape, const TransformerOptions& options)
+      : tensor(options.tensor_parallel),
+        tokens(options.own_tokens()),
+        between(tokens / (options.sequence_parallel ? tensor : 1)),
+        to_experts(options.expert_parallel > 1 ? between : tokens),
+        hidden(shape.hidden),
+        heads(shape.heads / tensor),
+        key_heads(std::max<std::int64_t>(1, shape.key_value_heads / tensor)),
+        head(shape.head_dim),
+        vocabulary((shape.vocabulary + tensor - 1) / tensor) {}
+
+  std::int64_t tensor;      ///< Devices that share each layer's matrices.
+  std::int64_t tokens;      ///< Of the micro-batch, for products.
+  std::int64_t between;     ///< Of the micro-batch, between products.
+  std::int64_t to_experts;  ///< That the device sends to experts.
+  std::int64_t hidden;
+  std::int64_t heads, key_heads;
+  std::int64_t head;
+  std::int64_t vocabulary;
+};
+
+class OpsDeriver {
+ public:
+  OpsDeriver(const TransformerShape& shape, const TransformerOptions& options)
+      : shape_(shape), options_(options), dropout_(dropout_of(shape, options)), n_(shape, options) {
+    layer_.dtype = options.dtype;
+  }
+
+  void embedding() {
+    add(LookupOp{.rows = n_.between,
+                 .columns = n_.hidden,
+                 .table_rows = n_.vocabulary,
+                 .positions = shape_.learned_positions,
+                 .drops = dropout_.embedding.value_or(0) > 0});
+    exchange(by_tokens() ? ExchangeKind::scatter_rows : ExchangeKind::add_rows, token_bytes());
+  }
+
+  void attention() {
+    norm();
+    tokens_in();
+    if (shape_.latent) {
+      latent_heads(*shape_.latent);
+    } else {
+      plain_heads();
+    }
+    tokens_out();
+    residual();
+  }
+
+  void dense_mlp() {
+    norm();
+    tokens_in();
+    mlp(shape_.feed_forward / n_.tensor, shape_.gated);
+    tokens_out();
+    residual();
+  }
+
+  void experts_mlp() {
+    const bool exchanged = options_.expert_parallel > 1;
+    const bool has_shared = shape_.shared_feed_forward > 0;
+    const bool shares_products = !exchanged || has_shared;
+    norm();
+    if (shares_products) tokens_in();
+    add(LinearOp{options_.dtype, n_.to_experts, shape_.experts, n_.hidden});
+    add(RoutingOp{n_.to_experts, shape_.experts});
+    experts(exchanged);
+    if (has_shared) {
+      mlp(shape_.shared_feed_forward / n_.tensor, true);
+      add(SumOp{n_.between, n_.hidden});
+    }
+    if (shares_products) tokens_out();
+    residual();
+  }
+
+  /// The embedding of the next token and the tokens of the block before are projected to one.
+  void projection_of_both() {
+    for (int input = 0; input < 2; ++input) {
+      norm();
+      tokens_in();
+    }
+    exchange(by_tokens() ? ExchangeKind::scatter_rows : ExchangeKind::add_rows, token_bytes());
+    add(SumOp{n_.between, n_.hidden});  // joined
+    linear(n_.tokens, (n_.hidden + n_.tensor - 1) / n_.tensor, 2 * n_.hidden);
+    exchange(ExchangeKind::scatter_sums, token_bytes());
+    norm();  // behind the block
+  }
+
+  void head() {
+    const std::int64_t outputs = 1 + (options_.mtp ? shape_.further_predictions : 0);
+    norm();
+    for (std::int64_t i = 0; i < outputs; ++i) {
+      tokens_in();
+      add(LinearOp{options_.dtype, n_.tokens, n_.vocabulary, n_.hidden});
+      add(LossOp{n_.tokens, n_.vocabulary});
+      // The largest logit of a token, its own, and the sum of their exponents.
+      for (int number = 0; number < 3; ++number)
+        exchange(ExchangeKind::add_losses, (fp32 * SaturatingCount{n_.tokens}).value());
+    }
+  }
+
+  LayerOps take() { return std::move(layer_); }
+
+ private:
+  static constexpr std::int64_t fp32 = 4;
+
+  bool by_tokens() const { return options_.sequence_parallel; }
+  std::int64_t bytes(SaturatingCount numbers) const {
+    return (SaturatingCount{bytes_of(options_.dtype)} * numbers).value();
+  }
+  std::int64_t token_bytes() const { return bytes(SaturatingCount{n_.tokens} * n_.hidden); }
+
+  void add(LayerOp::Shape shape, bool again = false) { layer_.ops.push_back({shape, again}); }
+
+  void linear(std::int64_t rows, std::int64_t outputs, std::int64_t inputs, bool again = false) {
+    add(LinearOp{options_.fp8_linear ? NumberFormat::fp8 : options_.dtype, rows, outputs, inputs},
+        again);
+  }
+  void norm() { norm(n_.between, n_.hidden); }
+  void norm(std::int64_t rows, std::int64_t columns) { add(NormOp{rows, columns}, true); }
+
+  void residual() { add(ResidualOp{n_.between, n_.hidden, dropout_.residual.value_or(0) > 0}); }
+
+  /// In front of the products that a tensor-parallel group shares, and behind them.
+  void tokens_in() {
+    exchange(by_tokens() ? ExchangeKind::gather_tokens : ExchangeKind::copy_tokens, token_bytes());
+  }
+  void tokens_out() {
+    exchange(by_tokens() ? ExchangeKind::scatter_sums : ExchangeKind::add_sums, token_bytes());
+  }
+
+  /// Between the devices of a tensor-parallel group, which are neighbours.
+  void exchange(ExchangeKind kind, std::int64_t bytes) {
+    if (n_.tensor == 1) return;
+    const std::int64_t in_server = options_.devices_per_server.value_or(n_.tensor);
+    add(ExchangeOp{.kind = kind,
+                   .devices = n_.tensor,
+                   .near = std::min(n_.tensor, in_server),
+                   .bytes = bytes});
+  }
+
+  /// Keys and values of the devices that share a sample, each a group of tensor-parallel ones.
+  void gather_keys(std::int64_t numbers_of_token, std::int64_t repeated) {
+    const std::int64_t devices = options_.context_parallel;
+    if (devices == 1) return;
+    const std::int64_t in_server =
+        options_.devices_per_server.value_or(options_.devices_per_sample()) / n_.tensor;
+    const SaturatingCount numbers = SaturatingCount{devices} * n_.tokens * numbers_of_token;
+    add(ExchangeOp{.kind = ExchangeKind::gather_keys,
+                   .devices = devices,
+                   .near = std::clamp<std::int64_t>(in_server, 1, devices),
+                   .bytes = bytes(numbers),
+                   .repeated = repeated});
+  }
+
+  void plain_heads() {
+    const std::int64_t d = n_.head, a = n_.heads, g = n_.key_heads;
+    linear(n_.tokens, (a + 2 * g) * d, n_.hidden);
+    if (shape_.query_key_norm) add(NormOp{n_.tokens, (a + g) * d});
+    if (!shape_.learned_positions) add(RotationOp{n_.tokens, (a + g) * d});
+    gather_keys(2 * g * d, a / g);
+    scores(d, d, g);
+    linear(n_.tokens, n_.hidden, a * d);
+  }
+
+  void latent_heads(const LatentAttention& latent) {
+    const std::int64_t a = n_.heads;
+    const std::int64_t of_query = latent.plain + latent.rotated;
+    if (latent.query_rank > 0) {
+      linear(n_.tokens, latent.query_rank, n_.hidden);
+      norm(n_.tokens, latent.query_rank);
+      linear(n_.tokens, a * of_query, latent.query_rank, true);
+    } else {
+      linear(n_.tokens, a * of_query, n_.hidden);
+    }
+    linear(n_.tokens, latent.key_value_rank + latent.rotated, n_.hidden);
+    norm(n_.tokens, latent.key_value_rank);
+    linear(n_.tokens, a * (latent.plain + latent.value), latent.key_value_rank, true);
+    add(RotationOp{.rows = n_.tokens, .columns = a * of_query, .joins = true}, true);
+    gather_keys(a * (of_query + latent.value), 1);
+    scores(of_query, latent.value, a);
+    linear(n_.tokens, n_.hidden, a * latent.value);
+  }
+
+  void scores(std::int64_t query_size, std::int64_t value_size, std::int64_t key_heads) {
+    const bool keeps = !options_.flash_attention;
+    add(AttentionOp{.batch = options_.batch,
+                    .queries = options_.sequence / options_.context_parallel,
+                    .keys = options_.sequence,
+                    .heads = n_.heads,
+                    .key_heads = key_heads,
+                    .query_size = query_size,
+                    .value_size = value_size,
+                    .keeps_scores = keeps,
+                    .drops = keeps && dropout_.attention.value_or(0) > 0},
+        keeps);
+  }
+
+  void mlp(std::int64_t inner, bool gated) {
+    linear(n_.tokens, (gated ? 2 : 1) * inner, n_.hidden);
+    add(ActivationOp{n_.tokens, inner, gated}, true);
+    linear(n_.tokens, n_.hidden, inner);
+  }
+
+  /// Tokens go to their experts and back; each device sorts them by its own experts.
+  void experts(bool exchanged) {
+    const std::int64_t rows = (SaturatingCount{shape_.experts_per_token} * n_.to_experts).value();
+    const std::int64_t own = shape_.experts / options_.expert_parallel;
+    const std::int64_t inner = shape_.expert_feed_forward / (exchanged ? 1 : n_.tensor);
+    const std::int64_t sorts = exchanged && own > 1 ? 2 : 1;
+    const NumberFormat format = options_.fp8_linear ? NumberFormat::fp8 : options_.dtype;
+    const std::int64_t sent_size =
+        options_.fp8_dispatch ? bytes_of(NumberFormat::fp8) : bytes_of(options_.dtype);
+    add(PermuteOp{rows, n_.hidden, sorts});
+    if (exchanged) to_experts(SaturatingCount{sent_size} * rows * n_.hidden);
+    add(LinearOp{format, rows, 2 * inner, n_.hidden, own});
+    add(ActivationOp{rows, inner, true}, true);
+    add(LinearOp{format, rows, n_.hidden, inner, own});
+    if (exchanged) to_experts(SaturatingCount{bytes_of(options_.dtype)} * rows * n_.hidden);
+    add(PermuteOp{rows, n_.hidden, sorts, n_.to_experts});
+  }
+
+  void to_experts(SaturatingCount bytes) {
+    const Sent sent = sent_to_experts(bytes, shape_.routing(), options_);
+    add(ExchangeOp{.kind = ExchangeKind::to_experts,
+                   .devices = options_.group(),
+                   .near = options_.group() / options_.servers(),
+                   .bytes = sent.link.count,
+                   .network_bytes = sent.network.count});
+  }
+
+  const TransformerShape& shape_;
+  const TransformerOptions& options_;
+  DropoutRates dropout_;
+  Sizes n_;
+  LayerOps layer_;
+};
+
+}  // namespace
+
+LayerOps transformer_ops(const std::string& kind, const TransformerShape& shape,
+                         const TransformerOptions& options) {
+  OpsDeriver deriver(shape, options);
+  const bool has_experts = kind == "moe_block" || kind == "moe" ||
+                           (kind == "mtp" && shape.has_experts(shape.blocks - 1));
+  if (kind == "embedding") deriver.embedding();
+  if (kind == "mtp") deriver.projection_of_both();
+  if (kind == "attention" || kind.ends_with("block") || kind == "mtp") deriver.attention();
+  if (has_experts) {
+    deriver.experts_mlp();
+  } else if (kind == "mlp" || kind == "block" || kind == "mtp") {
+    deriver.dense_mlp();
+  }
+  if (kind == "head") deriver.head();
+  return deriver.take();
+}
+
+}  // namespace plumbline

@@ -1,0 +1,82 @@
+// The time of a kernel on a device with a software stack.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "models/kernels/kernel.h"
+#include "models/kernels/kernel_traits.h"
+#include "models/kernels/software_stack.h"
+
+namespace plumbline {
+
+/// A device as its kernels see it.
+struct KernelDevice {
+  KernelTraits traits;
+  double peak = 0;              ///< FLOP/s of products in the model's format.
+  double fp8_peak = 0;          ///< FLOP/s of products in fp8; 0 = none.
+  double memory_bandwidth = 0;  ///< Bytes/s.
+  double link = 0;              ///< Bytes/s to a neighbour in the server, one way; 0 = none.
+  double network = 0;           ///< Bytes/s of its own network card, one way; 0 = none.
+};
+
+/// The overlap of collectives with the computing of the same pass.
+struct KernelOverlap {
+  /// The run overlaps communication where its stack can.
+  bool on = false;
+  bool has_chunks = false;  ///< Devices have several stages, between which tokens can travel.
+  /// The hidden shares of collectives in a server and between servers, in the stack's place.
+  std::optional<double> link, network;
+};
+
+/// A pass over a layer, in seconds.
+struct PassTime {
+  double computing_s = 0;
+  double sent_s = 0;    ///< In collectives.
+  double hidden_s = 0;  ///< The part of that which computing hides.
+
+  double seconds() const { return computing_s + sent_s - hidden_s; }
+};
+
+/// The times of a device's kernels, modelled from their sizes.
+class KernelModel {
+ public:
+  KernelModel(const KernelDevice& device, const SoftwareStack& stack);
+
+  /// The time of one kernel, in seconds.
+  /// - A product takes the best of three tiles: waves x tile x (k + depth) at the sustained peak,
+  ///   or the time to move its matrices, whichever is longer.
+  /// - Attention takes 2 products forward and 5 backward over the pairs that are not masked, at a
+  ///   share of the peak that grows with its length and with its blocks.
+  /// - A kernel that moves takes its bytes at a share of the bandwidth, and a start a launch.
+  /// - A collective takes a start, a time for each step, and its bytes.
+  double seconds(const Kernel& kernel) const;
+
+  /// The time of a pass that launches `kernels`. The host needs a time for each launch; a pass
+  /// takes at least that.
+  PassTime seconds(const std::vector<Kernel>& kernels, const KernelOverlap& overlap) const;
+
+  /// The time in which `copies` of a model, `near` of them in a server, gather `bytes` of weights
+  /// that they share, or scatter as many of gradients, in seconds.
+  double gather_seconds(double bytes, std::int64_t copies, std::int64_t near) const;
+
+  const KernelDevice& device() const { return device_; }
+  const SoftwareStack& stack() const { return stack_; }
+
+ private:
+  double of(const ProductKernel& kernel) const;
+  double of(const AttentionKernel& kernel) const;
+  double of(const MemoryKernel& kernel) const;
+  double of(const CollectiveKernel& kernel) const;
+  double to_experts(const CollectiveKernel& kernel) const;
+  double hidden_share(const CollectiveKernel& kernel, const KernelOverlap& overlap) const;
+
+  KernelDevice device_;
+  SoftwareStack stack_;
+  AttentionRates attention_;
+};
+
+}  // namespace plumbline
