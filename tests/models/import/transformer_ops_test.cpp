@@ -1,0 +1,170 @@
+// The ops of a layer against its derivation: two ways to the same FLOPs and the same traffic.
+//
+// SPDX-License-Identifier: MIT
+#include "models/import/transformer_ops.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+
+#include "models/import/transformer_profile.h"
+#include "tests/support/transformers.h"
+
+namespace plumbline {
+namespace {
+
+using test::kDeepSeek;
+using test::kGpt2;
+using test::kLlama;
+using test::kQwenMoe;
+using test::profile_of;
+using test::shape_of;
+using test::tokens;
+
+/// All ways to share a small model that fit its sizes.
+std::vector<TransformerOptions> layouts(bool has_experts) {
+  std::vector<TransformerOptions> all;
+  for (const std::int64_t tensor : {1, 2}) {
+    for (const bool by_tokens : {false, true}) {
+      for (const std::int64_t context : {1, 2}) {
+        for (const std::int64_t experts : {1, 4, 8}) {
+          for (const bool flash : {true, false}) {
+            for (const bool fp8 : {false, true}) {
+              TransformerOptions options = tokens(64, 3);
+              options.tensor_parallel = tensor;
+              options.sequence_parallel = by_tokens;
+              options.context_parallel = context;
+              options.expert_parallel = experts;
+              options.flash_attention = flash;
+              options.fp8_linear = fp8;
+              if (by_tokens && tensor == 1) continue;
+              if (experts > 1 && !(has_experts && (tensor == 1 || by_tokens))) continue;
+              all.push_back(options);
+            }
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+/// The bytes that exchanges of some kinds send in all, as the derivation counts them.
+std::int64_t sent(const LayerOps& ops, std::set<ExchangeKind> kinds) {
+  std::int64_t bytes = 0;
+  for (const LayerOp& op : ops.ops) {
+    const auto* exchange = std::get_if<ExchangeOp>(&op.shape);
+    if (exchange && kinds.contains(exchange->kind))
+      bytes += exchange->bytes + exchange->network_bytes;
+  }
+  return bytes;
+}
+
+struct Case {
+  std::string config;
+  TransformerOptions options;
+};
+
+template <class Check>
+void each_layer(Check&& check) {
+  // DeepSeek's with two modules for further tokens.
+  std::string further = kDeepSeek;
+  further.insert(further.rfind('}'), R"(, "num_nextn_predict_layers": 2)");
+  for (const std::string& config : {kLlama, kGpt2, kQwenMoe, kDeepSeek, further}) {
+    const TransformerShape shape = shape_of(config);
+    for (TransformerOptions options : layouts(shape.has_experts())) {
+      for (const bool split : {false, true}) {
+        options.split_blocks = split;
+        options.mtp = shape.further_predictions > 0;
+        for (const LayerDerivation& layer : derive_layers(shape, options)) {
+          CAPTURE(shape.family);
+          CAPTURE(layer.kind);
+          CAPTURE(options.tensor_parallel);
+          CAPTURE(options.sequence_parallel);
+          CAPTURE(options.context_parallel);
+          CAPTURE(options.expert_parallel);
+          CAPTURE(options.flash_attention);
+          check(layer, transformer_ops(layer.kind, shape, options), options);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("ops have the FLOPs that their layer's formulas give, in each pass") {
+  int layers = 0;
+  each_layer([&](const LayerDerivation& layer, const LayerOps& ops, const TransformerOptions&) {
+    ++layers;
+    const OpFlops flops = flops_of(ops);
+    REQUIRE(flops.forward == static_cast<double>(forward_flops(layer).value()));
+    REQUIRE(flops.input == static_cast<double>(input_flops(layer).value()));
+    REQUIRE(flops.weights == static_cast<double>(weight_flops(layer).value()));
+  });
+  CHECK(layers > 500);
+}
+
+TEST_CASE("exchanges send what their layer's formulas say") {
+  using enum ExchangeKind;
+  each_layer([&](const LayerDerivation& layer, const LayerOps& ops,
+                 const TransformerOptions& options) {
+    const bool by_tokens = options.sequence_parallel;
+    // The formulas of a module for further tokens gather the projection's columns in any case.
+    const std::set<ExchangeKind> gathered =
+        by_tokens ? std::set{gather_tokens, scatter_sums, scatter_rows} : std::set{scatter_sums};
+    REQUIRE(sent(ops, gathered) == layer.gathered.value());
+    REQUIRE(sent(ops, {add_sums, add_rows}) == layer.all_reduced.value());
+    REQUIRE(sent(ops, {copy_tokens}) == layer.input_all_reduced.value());
+    REQUIRE(sent(ops, {gather_keys}) == layer.keys_and_values.value.value());
+    // All but an even share of the tokens goes to another device.
+    const std::int64_t devices = options.group();
+    REQUIRE(sent(ops, {to_experts}) == layer.exchanged.value() / devices * (devices - 1));
+  });
+}
+
+TEST_CASE("blocks are recomputed, the embedding and the head are not") {
+  each_layer([&](const LayerDerivation& layer, const LayerOps& ops, const TransformerOptions&) {
+    REQUIRE(ops.is_block() == (layer.kind != "embedding" && layer.kind != "head"));
+  });
+}
+
+TEST_CASE("what selective recomputation runs again has the FLOPs of the formulas") {
+  each_layer(
+      [&](const LayerDerivation& layer, const LayerOps& ops, const TransformerOptions& options) {
+        LayerOps again{.dtype = ops.dtype, .ops = {}};
+        for (const LayerOp& op : ops.ops) {
+          if (op.again) again.ops.push_back(op);
+        }
+        // With scores kept, the formulas count their product alone, ops their sums, too.
+        if (!options.flash_attention) return;
+        REQUIRE(flops_of(again).forward == static_cast<double>(layer.recompute_flops.value()));
+      });
+}
+
+TEST_CASE("groups that span servers say how many of them are neighbours") {
+  const TransformerShape shape = shape_of(kLlama);
+  TransformerOptions options = tokens(64, 3);
+  options.tensor_parallel = 2;
+  options.context_parallel = 4;
+  options.devices_per_server = 4;
+  const LayerOps ops = transformer_ops("block", shape, options);
+  std::map<ExchangeKind, std::int64_t> near;
+  for (const LayerOp& op : ops.ops) {
+    if (const auto* exchange = std::get_if<ExchangeOp>(&op.shape))
+      near[exchange->kind] = exchange->near;
+  }
+  CHECK(near.at(ExchangeKind::add_sums) == 2);     // all of them
+  CHECK(near.at(ExchangeKind::gather_keys) == 2);  // two pairs in a server
+}
+
+TEST_CASE("layers of one kind share their ops") {
+  const TransformerProfile profile = profile_of(kLlama, tokens(64));
+  const auto& layers = profile.model.profile.measurements[0].layers;
+  std::set<const LayerOps*> kinds;
+  for (const LayerCosts& layer : layers) kinds.insert(layer.ops.get());
+  CHECK(kinds.size() == 3);
+  CHECK_FALSE(kinds.contains(nullptr));
+}
+
+}  // namespace
+}  // namespace plumbline
