@@ -36,6 +36,7 @@ std::string scenario_text(const TemporaryFolder& folder, const std::string& more
   return fmt::format(
       "version: 1\nname: small\nmodel: {{huggingface: {}, sequence: 2048}}\n"
       "cluster: {{gpus: 8, gpus_per_server: 4, device: {{preset: h100-sxm, network: 25 GB/s, "
+      "efficiency: 0.5, "
       "memory: 2 GiB}}}}\n"
       "training: {{mini_batch_size: 16, gradients: 2, optimizer_state: 6, zero_stage: 1}}\n{}",
       folder.file("llama.json", kLlama), more);
@@ -240,7 +241,7 @@ TEST_CASE("--free takes the layout out, keeps the mini-batch and compares") {
   const TemporaryFolder folder;
   const std::string text = fmt::format(
       "version: 1\nmodel: {{huggingface: {}, sequence: 2048, tensor_parallel: 4}}\n"
-      "cluster: {{gpus: 8, device: h100-sxm}}\nplan: {{stages: 2}}\n"
+      "cluster: {{gpus: 8, device: {{preset: h100-sxm, efficiency: 0.5}}}}\nplan: {{stages: 2}}\n"
       "schedule: {{name: interleaved-1f1b, chunks: 2, micro_batches: 8}}\n"
       "training: {{micro_batch_size: 2, optimizer_state: 6}}\n",
       folder.file("llama.json", kLlama));
