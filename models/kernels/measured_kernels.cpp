@@ -18,6 +18,10 @@ namespace {
 
 constexpr std::size_t kNearest = 8;
 
+/// By how much a kernel may lie outside of the hull, in logarithms: 2 %. Rows of experts are padded
+/// in some frameworks and not in others.
+constexpr double kSlack = .02;
+
 using Direction = std::array<int, kMostSizes>;
 
 /// All directions over `sizes` axes with components of -1, 0 and 1, one of each opposite pair.
@@ -84,11 +88,10 @@ void MeasuredKernels::Cloud::add(const KernelRow& row) {
 }
 
 bool MeasuredKernels::Cloud::holds(const Point& point) const {
-  constexpr double rounding = 1e-9;
   const std::vector<Direction>& all = directions(size_count(rows.front()->key.group.kernels));
   for (std::size_t i = 0; i < all.size(); ++i) {
     const double at = along(all[i], point);
-    if (at < least[i] - rounding || at > most[i] + rounding) return false;
+    if (at < least[i] - kSlack || at > most[i] + kSlack) return false;
   }
   return true;
 }

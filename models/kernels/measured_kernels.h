@@ -36,7 +36,7 @@ class MeasuredKernels {
   /// The row with this key. Else, where the key lies within the hull of its group's rows, the 8
   /// nearest of them, with weights that fall with the distance; sizes count by their logarithms.
   /// The hull is that of all planes whose normals have components of -1, 0 and 1, so it is a little
-  /// wider than the convex one. What was found is kept, and valid as long as this is.
+  /// wider than the convex one, and 2 % more. What was found is kept, and valid as long as this is.
   const KernelFinding& find(const KernelKey& key) const;
 
  private:

@@ -14,7 +14,6 @@
 #include "base/shared_value.h"
 #include "models/hardware/cluster.h"
 #include "models/import/transformer_layers.h"
-#include "models/kernels/kernel_model.h"
 #include "models/network/network.h"
 #include "models/profile/profile.h"
 #include "schedules/files/schedule_file.h"
@@ -28,6 +27,7 @@
 
 namespace plumbline {
 
+class KernelModel;
 struct ModelSection;
 struct YamlNode;
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "models/kernels/kernel_model.h"
+
 namespace plumbline {
 namespace {
 

@@ -85,6 +85,14 @@ TEST_CASE("within the hull the ratio to the model is interpolated, outside the m
   CHECK(model.time_of(other).origin == KernelOrigin::modelled);
 }
 
+TEST_CASE("sizes that are a little outside of the hull count as within") {
+  KernelTable table;
+  table.rows = {row_of(product(1232, 4096, 4096), 1e-3)};
+  const KernelModel model = with(table);
+  CHECK(model.time_of(product(1229, 4096, 4096)).origin == KernelOrigin::interpolated);
+  CHECK(model.time_of(product(1200, 4096, 4096)).origin == KernelOrigin::modelled);
+}
+
 TEST_CASE("a corner that the box holds, but not the hull, is modelled") {
   KernelTable table;
   table.rows = {row_of(product(1024, 1024, 1024), 1e-3), row_of(product(8192, 1024, 1024), 1e-3),
