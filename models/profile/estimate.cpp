@@ -195,11 +195,9 @@ class Estimator {
                     reduces_ ? " and those that their group adds up" : "");
     if (by_kernels_ > 0) {
       const KernelModel& kernels = estimate_.kernels->model;
-      return fmt::format("layer times{}: kernel by kernel, for {} with {}{}{}", some, device().name,
-                         kernels.stack().name,
-                         kernels.device().traits.is_measured
-                             ? ""
-                             : "; nothing is known of its kernels but what is usual",
+      const std::string_view caveat = kernels.device().traits.caveat;
+      return fmt::format("layer times{}: kernel by kernel, for {} with {}{}{}{}", some,
+                         device().name, kernels.stack().name, caveat.empty() ? "" : "; ", caveat,
                          updates);
     }
     return fmt::format(
