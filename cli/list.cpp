@@ -58,6 +58,12 @@ std::string preset_list() {
          "what they mean\n";
 }
 
+std::string number_text(const StackNumber& number, const SoftwareStack& stack) {
+  const double value = number.of(stack);
+  return number.is_choice() ? value == 1 ? "yes" : "no" : fmt::format("{:g}", value);
+}
+
+/// A column for each stack.
 std::string stack_numbers_text() {
   Table table;
   std::vector<std::string> names = {""};
@@ -67,16 +73,23 @@ std::string stack_numbers_text() {
     attention.emplace_back(name_of(stack.attention));
   }
   table.row(std::move(names));
-  table.row(std::move(attention), "its kernels, where scores are not kept");
+  table.row(std::move(attention));
   for (const StackNumber& number : stack_numbers()) {
     std::vector<std::string> cells = {std::string(number.name)};
-    for (const SoftwareStack& stack : software_stacks()) {
-      const double value = number.of(stack);
-      cells.push_back(number.is_choice() ? value == 1 ? "yes" : "no" : fmt::format("{:g}", value));
-    }
-    table.row(std::move(cells), fmt::format("{}{}", number.meaning, number.from_runs ? " *" : ""));
+    for (const SoftwareStack& stack : software_stacks())
+      cells.push_back(number_text(number, stack));
+    table.row(std::move(cells));
   }
   return table.print();
+}
+
+std::string stack_meanings_text() {
+  std::string text =
+      fmt::format("  {:<21}  kernels of attention, where scores are not kept\n", "attention");
+  for (const StackNumber& number : stack_numbers())
+    text +=
+        fmt::format("  {:<21}  {}{}\n", number.name, number.meaning, number.from_runs ? " *" : "");
+  return text;
 }
 
 std::string stack_list() {
@@ -86,7 +99,7 @@ std::string stack_list() {
                         stack.name == usual_stack().name ? " (where none is named)" : "",
                         stack.summary, stack.source);
   }
-  return text + stack_numbers_text() +
+  return text + stack_numbers_text() + stack_meanings_text() +
          "for cluster.device.stack; names that end in _s are in seconds, those in _bytes in bytes, "
          "others are ratios\n* chosen on published runs, since no table has it; the rest is what "
          "the frameworks do\n";
