@@ -204,12 +204,10 @@ class Estimator {
                     reduces_ ? " and those that their group adds up" : "");
     if (by_kernels_ > 0) {
       const KernelModel& kernels = estimate_.kernels->model;
-      return fmt::format("layer times{}: kernel by kernel, for {} with {}{}{}{}", some,
+      const std::string_view caveat = kernels.device().traits.caveat;
+      return fmt::format("layer times{}: kernel by kernel, for {} with {}{}{}{}{}", some,
                          device().name, kernels.stack().name, overlap_words(),
-                         kernels.device().traits.is_measured
-                             ? ""
-                             : "; nothing is known of its kernels but what is usual",
-                         updates);
+                         caveat.empty() ? "" : "; ", caveat, updates);
     }
     return fmt::format(
         "layer times{}: from FLOPs and bytes, by a roofline of {}: {:g} % of {}{} and of {}{}",
