@@ -466,6 +466,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     costs.activation = {sum(layer.kept).value()};
     costs.selective = selective_of(layer);
     costs.ops = own->second;
+    costs.temporary = {temporary_bytes(*costs.ops)};
     measurement.layers.push_back(costs);
   }
   profile.model.graph = LayerGraph::chain(std::move(layers));

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/saturating_count.h"
+
 namespace plumbline {
 namespace {
 
@@ -22,6 +24,26 @@ OpFlops flops_of(const AttentionOp& op) {
   if (op.keeps_scores) return {scores + sums, 2 * (scores + sums), 0};
   return {(scores + sums) / 2, (3 * scores + 2 * sums) / 2, 0};
 }
+
+struct Temporary {
+  SaturatingCount operator()(const LinearOp& op) const {
+    const SaturatingCount matrices = std::max<std::int64_t>(op.experts, 1);
+    return matrices * op.outputs * op.inputs +
+           SaturatingCount{op.rows} * (SaturatingCount{op.outputs} + op.inputs);
+  }
+  SaturatingCount operator()(const AttentionOp& op) const {
+    const SaturatingCount rows = SaturatingCount{op.batch} * op.queries * op.heads;
+    if (op.keeps_scores) return 2 * rows * op.keys;
+    return rows * (SaturatingCount{2 * op.query_size} + op.value_size);
+  }
+  SaturatingCount operator()(const LookupOp& op) const {
+    return (SaturatingCount{op.table_rows} + op.rows) * op.columns;
+  }
+  template <class Other>
+  SaturatingCount operator()(const Other&) const {
+    return {};
+  }
+};
 
 }  // namespace
 
@@ -44,6 +66,13 @@ OpFlops flops_of(const LayerOps& ops) {
     sum.weights += own.weights;
   }
   return sum;
+}
+
+std::int64_t temporary_bytes(const LayerOps& ops) {
+  SaturatingCount most;
+  for (const LayerOp& op : ops.ops)
+    most = std::max(most.value(), std::visit(Temporary{}, op.shape).value());
+  return (SaturatingCount{bytes_of(ops.dtype)} * most).value();
 }
 
 }  // namespace plumbline

@@ -166,4 +166,9 @@ struct OpFlops {
 };
 OpFlops flops_of(const LayerOps& ops);
 
+/// The most bytes that one op holds in its backward beside what its forward keeps: the gradients of
+/// its weights before they are added up, of its output and of its input; of attention that keeps
+/// its scores, the gradients of the scores before and behind the softmax.
+std::int64_t temporary_bytes(const LayerOps& ops);
+
 }  // namespace plumbline

@@ -57,6 +57,7 @@ LayerCosts between(const LayerCosts& a, const LayerCosts& b, const Line& line) {
   }
   costs.output = line.at(a.output, b.output);
   costs.activation = line.at(a.activation, b.activation);
+  costs.temporary = line.at(a.temporary, b.temporary);
   if (b.selective) {
     costs.selective->activation = line.at(a.selective->activation, b.selective->activation);
     costs.selective->forward = line.at(a.selective->forward, b.selective->forward);
@@ -143,6 +144,7 @@ void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices) {
     }
     part_of_bytes(layer.output);
     part_of_bytes(layer.activation);
+    part_of_bytes(layer.temporary);
     if (!layer.selective) continue;
     part_of_bytes(layer.selective->activation);
     part(layer.selective->forward);

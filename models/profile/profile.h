@@ -77,6 +77,7 @@ struct LayerCosts {
   bool update_given = false;  ///< Even if 0; then no estimate replaces it.
   Bytes output;      ///< Size of the tensor that other layers consume; its gradient is as large.
   Bytes activation;  ///< Kept from F until B: with its own output, without its input.
+  Bytes temporary;   ///< Held while its backward runs, beside all that is kept.
   std::optional<LayerWork> work;
   std::shared_ptr<const LayerOps> ops;  ///< The ops of `work`; null = not known.
   bool timed = true;  ///< Whether forward and backward were given; they win over `work`.

@@ -106,6 +106,7 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
       sum.stepped += graph.layer(layer).stepped();
       sum.gathered += graph.layer(layer).reduced();
       sum.activation += cost.activation;
+      sum.temporary = std::max(sum.temporary, cost.temporary);
     }
     sum.gradients = gradient_bytes(sum.parameters, gradient_width);
     sum.reduced = gradient_bytes(sum.gathered, gradient_width);

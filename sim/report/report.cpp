@@ -154,13 +154,20 @@ std::string memory_table(const Outcome& p) {
                                [](const DeviceMemory& d) { return d.peak.sum().count > 0; });
   if (!any) return "";
   Table table;
-  table.row(
-      {"device", "weights", "gradients", "optimizer", "activations", "stash", "buffers", "peak"});
+  const bool has_temporary =
+      std::any_of(p.memory.begin(), p.memory.end(),
+                  [](const DeviceMemory& d) { return d.peak.temporary.count > 0; });
+  const auto add_row = [&](std::vector<std::string> row) {
+    if (!has_temporary) row.erase(row.end() - 2);
+    table.row(std::move(row));
+  };
+  add_row({"device", "weights", "gradients", "optimizer", "activations", "stash", "buffers",
+           "temporary", "peak"});
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
     const MemoryParts& peak = p.memory[slot].peak;
-    table.row({p.device_name(slot), to_text(peak.weights), to_text(peak.gradients),
-               to_text(peak.optimizer), to_text(peak.activations), to_text(peak.stash),
-               to_text(peak.buffers), to_text(peak.sum())});
+    add_row({p.device_name(slot), to_text(peak.weights), to_text(peak.gradients),
+             to_text(peak.optimizer), to_text(peak.activations), to_text(peak.stash),
+             to_text(peak.buffers), to_text(peak.temporary), to_text(peak.sum())});
   }
   if (p.graph.slots() > kMaxSeparate) table.join_alike();
   return "\nwhat the peak memory holds\n" + table.print();

@@ -42,7 +42,8 @@ Json uncertainty(const Outcome& p) {
 Json memory_parts(const MemoryParts& peak) {
   return {{"weights_bytes", peak.weights.count},     {"gradients_bytes", peak.gradients.count},
           {"optimizer_bytes", peak.optimizer.count}, {"activations_bytes", peak.activations.count},
-          {"stash_bytes", peak.stash.count},         {"buffers_bytes", peak.buffers.count}};
+          {"stash_bytes", peak.stash.count},         {"buffers_bytes", peak.buffers.count},
+          {"temporary_bytes", peak.temporary.count}};
 }
 
 Json device(const Outcome& p, std::size_t slot, const std::vector<std::uint32_t>& stages) {
