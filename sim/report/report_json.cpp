@@ -115,6 +115,13 @@ std::string to_json(const Outcome& p, const std::string& version) {
   json["devices"] = std::move(devices);
   json["fits"] = or_null(p.fits());
   json["estimated"] = p.setup.estimated;
+  if (const auto& shares = p.setup.kernel_shares()) {
+    json["kernel_times"] = {{"file", shares->file},
+                            {"device", shares->device},
+                            {"measured_fraction", shares->measured},
+                            {"interpolated_fraction", shares->interpolated},
+                            {"modelled_fraction", shares->modelled}};
+  }
   if (m.steady) {
     json["steady"] = {{"fill_s", seconds(m.steady->fill)},
                       {"length_s", seconds(m.steady->length)},

@@ -63,6 +63,8 @@ class ScenarioReader {
       error(node.mark, fmt::format("kind is '{}': this is no scenario", clipped(*kind)),
             *kind == "network" || *kind == "profile"
                 ? fmt::format("a scenario names it: model: {{{}: {}}}", *kind, path_)
+            : *kind == "kernels"
+                ? fmt::format("a scenario names it: cluster: {{device: {{kernels: {}}}}}", path_)
                 : "a scenario has no kind");
     }
     return std::move(problems_);

@@ -14,6 +14,7 @@
 #include "base/shared_value.h"
 #include "models/hardware/cluster.h"
 #include "models/import/transformer_layers.h"
+#include "models/kernels/kernel_model.h"
 #include "models/network/network.h"
 #include "models/profile/profile.h"
 #include "schedules/files/schedule_file.h"
@@ -83,6 +84,8 @@ struct Scenario {
       1;  ///< Copies of the pipeline: data_parallel, or all devices with data-parallel.
   std::optional<FlopsPerSecond> peak;  ///< The device's peak in the model's number format.
   std::optional<double> efficiency;    ///< The share of the peaks that estimated times assume.
+  /// The kernels that estimated times come from; null = none does.
+  std::shared_ptr<const KernelModel> kernels;
   double optimizer_state = 0;
   double gradient_width = 1;  ///< Bytes of gradients per byte of parameters.
   Mark gradient_mark;

@@ -49,6 +49,10 @@ const SectionFormat& device_format() {
             "The training framework, whose kernels and overlaps are assumed for a model given by "
             "its config.json.",
             usual_stack().name},
+           {"kernels",
+            {file()},
+            "A table of measured kernel times (kind: kernels), which go before those of the "
+            "model."},
            {"efficiency",
             {real(1)},
             "The share of its peaks that is counted on, above 0. Given: times by a roofline, not "

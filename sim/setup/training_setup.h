@@ -89,6 +89,8 @@ struct TrainingSetup {
   std::vector<std::string> estimated;
   std::vector<std::string> notes;
 
+  /// The origin of times that a table of kernels gave; nothing without one.
+  const std::optional<KernelShares>& kernel_shares() const { return model->profile.kernel_shares; }
   /// Removes the assumptions about backwards from the report: the backwards are measured.
   void forget_split() {
     std::erase(notes, split.note());

@@ -1,0 +1,211 @@
+// One list of columns for each section.
+//
+// SPDX-License-Identifier: MIT
+#include "models/kernels/kernel_table_format.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace plumbline {
+namespace {
+
+using namespace format;
+using Row = RowColumn;
+
+constexpr NamedColumn kGemm[] = {{Row::dtype, "dtype"},
+                                 {Row::pass, "pass"},
+                                 {Row::size, "m"},
+                                 {Row::size, "n"},
+                                 {Row::size, "k"},
+                                 {Row::layout, "layout"},
+                                 {Row::accumulate, "accumulate"},
+                                 {Row::time, "time"},
+                                 {Row::spread, "spread"},
+                                 {Row::how, "how"}};
+
+constexpr NamedColumn kGrouped[] = {{Row::dtype, "dtype"},   {Row::pass, "pass"},
+                                    {Row::size, "groups"},   {Row::size, "m"},
+                                    {Row::size, "n"},        {Row::size, "k"},
+                                    {Row::layout, "layout"}, {Row::accumulate, "accumulate"},
+                                    {Row::time, "time"},     {Row::spread, "spread"},
+                                    {Row::how, "how"}};
+
+constexpr NamedColumn kBatched[] = {{Row::dtype, "dtype"},   {Row::pass, "pass"},
+                                    {Row::size, "batch"},    {Row::size, "m"},
+                                    {Row::size, "n"},        {Row::size, "k"},
+                                    {Row::layout, "layout"}, {Row::accumulate, "accumulate"},
+                                    {Row::time, "time"},     {Row::spread, "spread"},
+                                    {Row::how, "how"}};
+
+constexpr NamedColumn kSdpa[] = {
+    {Row::dtype, "dtype"},   {Row::pass, "pass"},       {Row::size, "batch"},
+    {Row::size, "queries"},  {Row::size, "keys"},       {Row::size, "heads"},
+    {Row::size, "kv_heads"}, {Row::query_size, "d_qk"}, {Row::value_size, "d_v"},
+    {Row::causal, "causal"}, {Row::time, "time"},       {Row::spread, "spread"},
+    {Row::how, "how"}};
+
+constexpr NamedColumn kMemory[] = {{Row::memory_kind, "kind"}, {Row::pass, "pass"},
+                                   {Row::size, "rows"},        {Row::size, "columns"},
+                                   {Row::time, "time"},        {Row::spread, "spread"},
+                                   {Row::how, "how"}};
+
+constexpr NamedColumn kCollectives[] = {
+    {Row::collective_kind, "kind"}, {Row::devices, "devices"}, {Row::scope, "scope"},
+    {Row::bytes, "bytes"},          {Row::time, "time"},       {Row::how, "how"}};
+
+constexpr RowFormat kRowFormats[] = {
+    {KernelClass::gemm, kGemm},       {KernelClass::grouped, kGrouped},
+    {KernelClass::batched, kBatched}, {KernelClass::sdpa, kSdpa},
+    {KernelClass::memory, kMemory},   {KernelClass::collectives, kCollectives}};
+
+template <std::size_t Count>
+std::vector<std::string> texts(const std::array<std::string_view, Count>& words) {
+  return {words.begin(), words.end()};
+}
+
+/// The values that some column of the section may hold.
+ValueFormat row_values(const RowFormat& rows) {
+  std::vector<std::string> known;
+  const auto add = [&](const std::vector<std::string>& more) {
+    known.insert(known.end(), more.begin(), more.end());
+  };
+  std::vector<ValueFormat> values;
+  for (const NamedColumn& column : rows.columns) {
+    if (column.what == Row::dtype) add(texts(kNumberFormats));
+    if (column.what == Row::pass) add(pass_words(rows.kernels));
+    if (column.what == Row::memory_kind) add(texts(kMemoryKinds));
+    if (column.what == Row::collective_kind) add(texts(kCollectiveKinds));
+    if (column.what == Row::scope) add({std::string(kInServer), std::string(kOnNetwork)});
+    if (column.what == Row::bytes) values.push_back(format::bytes());
+    if (column.what == Row::causal) values.push_back(boolean());
+  }
+  values.push_back(format::words(known));
+  values.push_back(count(1));
+  values.push_back(duration());
+  values.push_back(real(1000));
+  values.push_back(text());  // how, layout, accumulate
+  return list({list(std::move(values), static_cast<std::int64_t>(rows.least_columns()),
+                    static_cast<std::int64_t>(rows.columns.size()))});
+}
+
+KeyFormat rows_key(KernelClass kernels, std::string_view meaning) {
+  return {name_of(kernels), {row_values(row_format(kernels)), nothing()}, meaning};
+}
+
+KeyFormat factor_key(std::string_view name, std::string_view meaning) {
+  return {name, {real(1000)}, meaning, "1"};
+}
+
+}  // namespace
+
+std::size_t RowFormat::least_columns() const {
+  const auto found = std::find_if(columns.begin(), columns.end(), [](const NamedColumn& column) {
+    return column.what == RowColumn::time;
+  });
+  return static_cast<std::size_t>(found - columns.begin()) + 1;
+}
+
+std::string RowFormat::column_names() const {
+  std::vector<std::string_view> names;
+  names.reserve(columns.size());
+  for (const NamedColumn& column : columns) names.push_back(column.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+const RowFormat& row_format(KernelClass kernels) {
+  return kRowFormats[static_cast<std::size_t>(kernels)];
+}
+
+std::vector<std::string> pass_words(KernelClass kernels) {
+  if (kernels == KernelClass::sdpa) return {"forward", "backward"};
+  if (kernels == KernelClass::memory) return {"forward", "backward", "weights"};
+  return texts(kKernelPasses);
+}
+
+std::string_view pass_word(KernelClass kernels, KernelPass pass) {
+  const bool by_both = kernels == KernelClass::sdpa || kernels == KernelClass::memory;
+  if (by_both && pass == KernelPass::input) return "backward";
+  return kKernelPasses[static_cast<std::size_t>(pass)];
+}
+
+const SectionFormat& clock_format() {
+  static const SectionFormat clock = {
+      .name = "clock",
+      .text = "The device's clocks, a text each.",
+      .keys = {{"burst", {text(), nothing()}, "In short runs, in which kernels are timed."},
+               {"sustained", {text(), nothing()}, "In long ones."},
+               {"rated", {text(), nothing()}, "As its data sheet says."}},
+      .other_keys = {text(), nothing()}};
+  return clock;
+}
+
+const SectionFormat& kernels_provenance_format() {
+  static const SectionFormat provenance = {
+      .name = "kernels_provenance",
+      .text = "Where the times come from: any keys with a text each.",
+      .keys = {{"source", {text(), nothing()}, "Who measured them."},
+               {"clock", {section(&clock_format), nothing()}, "The device's clocks."}},
+      .other_keys = {text(), nothing()}};
+  return provenance;
+}
+
+const SectionFormat& closure_format() {
+  static const SectionFormat closure = {
+      .name = "closure",
+      .text = "How much longer kernels take in a training step than timed alone, by class.",
+      .keys = {factor_key("gemm", "Of products, also grouped and batched ones."),
+               factor_key("sdpa", "Of attention."),
+               factor_key("memory", "Of memory-bound kernels."),
+               {"from", {list({text()})}, "What the factors were derived from."}}};
+  return closure;
+}
+
+const SectionFormat& launch_format() {
+  static const SectionFormat launch = {
+      .name = "launch",
+      .text = "The times of launches; they replace the time per launch of cluster.device.stack.",
+      .keys = {{"gap", {duration()}, "Of the device, between two kernels in its queue.", "0 us"},
+               {"per_op", {duration()}, "Of the host, from one launch to the next.", "0 us"},
+               {"host_per_op", {duration()}, "What a framework adds to that.", "0 us"}}};
+  return launch;
+}
+
+const SectionFormat& kernels_format() {
+  static const SectionFormat kernels = {
+      .name = "kernels",
+      .text = "Measured times of kernels, of one device with one software stack.",
+      .keys = {{.name = "version",
+                .values = {count(1, 1)},
+                .text = "The version of the format.",
+                .required = true},
+               {.name = "kind",
+                .values = {word("kernels")},
+                .text = "That this is a table of kernels.",
+                .required = true},
+               {.name = "device",
+                .values = {text()},
+                .text = "The name of the device, as its driver has it.",
+                .required = true},
+               {"provenance",
+                {section(&kernels_provenance_format), nothing()},
+                "Where the times come from."},
+               {"closure",
+                {section(&closure_format), nothing()},
+                "How much longer kernels take in a training step than timed alone."},
+               {"launch", {section(&launch_format), nothing()}, "The times of launches."},
+               rows_key(KernelClass::gemm, "Matrix products."),
+               rows_key(KernelClass::grouped,
+                        "Products of several experts in one kernel; m, or k in the pass for the "
+                        "weights, is the rows of one expert."),
+               rows_key(KernelClass::batched, "Several equal products in one kernel."),
+               rows_key(KernelClass::sdpa, "Attention in one kernel."),
+               rows_key(KernelClass::memory,
+                        "Kernels that move more than they compute, over numbers of 2 bytes."),
+               rows_key(KernelClass::collectives, "What devices send each other.")}};
+  return kernels;
+}
+
+}  // namespace plumbline
