@@ -343,8 +343,14 @@ class Deriver {
     const std::string of_all = n_.m.value() > 0 ? " (m + 1)" : "";
     layer.flops.push_back({{"matrix", "2" + of_all + " T h V", 2 * outputs * n_.T * matrix}});
     add_norm_output(layer, n_.e, "e");
-    layer.kept.push_back(
-        {"logits for the loss, fp32", "4" + of_all + " T V", 4 * outputs * n_.T * n_.V});
+    const SaturatingCount logits = outputs * n_.T * n_.V;
+    if (options_.fused_loss.value_or(true)) {
+      layer.kept.push_back({"logits for the loss, fp32", "4" + of_all + " T V", 4 * logits});
+    } else {
+      layer.kept.push_back({"logits", "e" + of_all + " T V", n_.e * logits});
+      layer.kept.push_back(
+          {"logarithms of their softmax, fp32", "4" + of_all + " T V", 4 * logits});
+    }
     finish(layer, sum(layer.parameters), {});
     share_products(layer);
     layer.output = {};

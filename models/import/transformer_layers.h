@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,7 +20,7 @@ namespace plumbline {
 /// What the options are called where the user gives them, for messages.
 struct TransformerOptionNames {
   std::string_view sequence, batch, dtype, tensor_parallel, sequence_parallel, context_parallel,
-      expert_parallel, devices_per_server, fp8_linear, fp8_dispatch, mtp, dropout;
+      expert_parallel, devices_per_server, fp8_linear, fp8_dispatch, cross_entropy, mtp, dropout;
 };
 
 inline constexpr TransformerOptionNames kCommandLineNames = {
@@ -33,9 +34,13 @@ inline constexpr TransformerOptionNames kCommandLineNames = {
     .devices_per_server = "--devices-per-server",
     .fp8_linear = "--fp8-linear",
     .fp8_dispatch = "--fp8-dispatch",
+    .cross_entropy = "--cross-entropy",
     .mtp = "--mtp",
     .dropout = "--dropout",
 };
+
+/// The ways from logits to the loss: TransformerOptions::fused_loss, and not.
+inline constexpr std::array<std::string_view, 2> kCrossEntropies = {"fused", "unfused"};
 
 /// How a transformer is trained, as far as the costs of its layers depend on it.
 struct TransformerOptions {
@@ -73,6 +78,11 @@ struct TransformerOptions {
   /// So are tokens on their way to experts, and in the backward the gradients of what these have
   /// made; what comes back is not (section 3.3.3).
   bool fp8_dispatch = false;
+  /// Whether cross entropy is one op that keeps a copy of the logits in fp32 (Megatron-LM's
+  /// vocab_parallel_cross_entropy makes the softmax and the gradient of it, in its place), or ops
+  /// of their own: PyTorch's log_softmax keeps its output in fp32 beside the model's logits.
+  /// Nothing: one copy is kept, and its kernels are those of the software stack.
+  std::optional<bool> fused_loss{};
   bool split_blocks = false;  ///< Attention and MLP as layers of their own.
   bool mtp = false;           ///< The modules that predict further tokens are trained, too.
   const TransformerOptionNames* names = &kCommandLineNames;

@@ -107,7 +107,7 @@ class OpsDeriver {
     for (std::int64_t i = 0; i < outputs; ++i) {
       tokens_in();
       add(LinearOp{options_.dtype, n_.tokens, n_.vocabulary, n_.hidden});
-      add(LossOp{n_.tokens, n_.vocabulary});
+      add(LossOp{n_.tokens, n_.vocabulary, options_.fused_loss});
       // The largest logit of a token, its own, and the sum of their exponents.
       for (int number = 0; number < 3; ++number)
         exchange(ExchangeKind::add_losses, (fp32 * SaturatingCount{n_.tokens}).value());

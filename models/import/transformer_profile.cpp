@@ -496,6 +496,9 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     profile.model.profile.provenance.emplace("dispatch in", "fp8");
   if (shape.gated && options.fused_swiglu)
     profile.model.profile.provenance.emplace("swiglu", "fused");
+  if (options.fused_loss)
+    profile.model.profile.provenance.emplace("cross_entropy",
+                                             kCrossEntropies[*options.fused_loss ? 0 : 1]);
   if (options.context_parallel > 1)
     profile.model.profile.provenance.emplace("context_parallel",
                                              std::to_string(options.context_parallel));

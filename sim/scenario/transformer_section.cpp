@@ -27,6 +27,7 @@ constexpr TransformerOptionNames kScenarioNames = {
     .devices_per_server = "cluster.gpus_per_server",
     .fp8_linear = "model.fp8_linear",
     .fp8_dispatch = "model.fp8_dispatch",
+    .cross_entropy = "model.cross_entropy",
     .mtp = "model.mtp",
     .dropout = "model.dropout",
 };
@@ -43,7 +44,8 @@ const std::vector<std::string_view>& transformer_keys() {
   static const std::vector<std::string_view> keys = {
       "sequence", "tensor_parallel", "sequence_parallel", "context_parallel",  "expert_parallel",
       "dispatch", "flash_attention", "fused_swiglu",      "fp8_linear",        "fp8_dispatch",
-      "mtp",      "split_blocks",    "dropout",           "attention_dropout", "hidden_dropout"};
+      "mtp",      "split_blocks",    "dropout",           "attention_dropout", "hidden_dropout",
+      "cross_entropy"};
   return keys;
 }
 
@@ -74,6 +76,8 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   if (const auto flag = section.boolean("fused_swiglu")) options.fused_swiglu = flag->value;
   if (const auto flag = section.boolean("fp8_linear")) options.fp8_linear = flag->value;
   if (const auto flag = section.boolean("fp8_dispatch")) options.fp8_dispatch = flag->value;
+  if (const auto way = section.choice("cross_entropy", "cross entropy"))
+    options.fused_loss = way->value == kCrossEntropies[0];
   if (const auto flag = section.boolean("mtp")) options.mtp = flag->value;
   if (const auto flag = section.boolean("split_blocks")) options.split_blocks = flag->value;
   const auto take_rate = [&](std::string_view key, std::optional<double>& value) {
