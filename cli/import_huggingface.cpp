@@ -104,14 +104,17 @@ std::string group_text(const TransformerOptions& options) {
     shares.push_back(fmt::format("tensor {}{}", options.tensor_parallel, tokens));
   if (options.context_parallel > 1)
     shares.push_back(fmt::format("context {}", options.context_parallel));
+  const std::string parts = options.expert_tensor_parallel > 1
+                                ? fmt::format(" x {}", options.expert_tensor_parallel)
+                                : "";
   if (options.expert_parallel > 1)
-    shares.push_back(fmt::format("experts {}", options.expert_parallel));
+    shares.push_back(fmt::format("experts {}{}", options.expert_parallel, parts));
   if (shares.size() > 1)
     return fmt::format("; on groups of {}: {}", options.group(), fmt::join(shares, ", "));
   if (options.tensor_parallel > 1)
     return fmt::format("; on groups of {}{}", options.tensor_parallel, tokens);
   if (options.expert_parallel > 1)
-    return fmt::format("; experts on groups of {}", options.expert_parallel);
+    return fmt::format("; experts on groups of {}{}", options.expert_parallel, parts);
   if (options.context_parallel > 1)
     return fmt::format("; samples on groups of {}", options.context_parallel);
   return "";
@@ -187,6 +190,12 @@ void add_groups(CLI::App& command, HuggingFaceArguments& arguments) {
   command
       .add_option("--expert-parallel", arguments.options.expert_parallel,
                   "devices that share the experts of each layer, each with tokens of its own")
+      ->check(between(1, 65536))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      .add_option("--expert-tensor-parallel", arguments.options.expert_tensor_parallel,
+                  "devices that divide each expert; --expert-parallel times as many share them")
       ->check(between(1, 65536))
       ->capture_default_str()
       ->type_name("N");

@@ -56,7 +56,8 @@ Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& opti
           .g = shape.key_value_heads / t,
           .d = shape.head_dim,
           .f = shape.feed_forward / t,
-          .x = shape.expert_feed_forward / (options.expert_parallel > 1 ? 1 : t),
+          .x = shape.expert_feed_forward /
+               (options.expert_parallel > 1 ? options.expert_tensor_parallel : t),
           .E = shape.experts,
           .k = shape.experts_per_token,
           .L = shape.experts / options.expert_parallel,
@@ -94,6 +95,7 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.gathered += second.gathered;
   first.input_gathered += second.input_gathered;
   first.exchanged += second.exchanged;
+  first.expert_gathered += second.expert_gathered;
   if (second.keys_and_values.value.value() > 0) first.keys_and_values = second.keys_and_values;
   return first;
 }
@@ -251,17 +253,20 @@ class Deriver {
     const std::int64_t unused = shape_.experts - shape_.experts_per_token;
     layer.idle_parameters = unused * expert;
     const std::string m = n_.M.value() == n_.T.value() ? "T" : "R";
+    // Those of the devices that divide an expert, too.
+    const std::int64_t parts = is_exchanged() ? options_.expert_tensor_parallel : 1;
+    const std::string gathered = parts > 1 ? fmt::format("{} {}", parts, m) : m;
     layer.flops.push_back({{"router", "2 " + m + " h E", 2 * n_.M * n_.h * n_.E}});
-    add_linear(layer,
-               {"gate, up, down of k experts", "6 k " + m + " h x", 6 * n_.k * n_.M * n_.h * n_.x});
+    add_linear(layer, {"gate, up, down of k experts", "6 k " + gathered + " h x",
+                       parts * 6 * n_.k * n_.M * n_.h * n_.x});
     if (has_shared())
       add_linear(layer, {"gate, up, down of the shared experts", "6 T h y", 2 * n_.T * shared});
     add_norm_output(layer, n_.e, "e");  // the router multiplies it as it is
     const SaturatingCount numbers = n_.k * n_.M * n_.h;
     layer.kept.push_back({"the router's shares, fp32", "4 " + m + " E", 4 * n_.M * n_.E});
     layer.kept.push_back({"tokens as each expert gets them",
-                          fmt::format("k {} {} h", of_linear(), m), n_.l * numbers});
-    keep_inner(layer, "", "k " + m + " x", n_.k * n_.M * n_.x);
+                          fmt::format("k {} {} h", of_linear(), gathered), parts * n_.l * numbers});
+    keep_inner(layer, "", "k " + gathered + " x", parts * n_.k * n_.M * n_.x);
     const SaturatingCount outputs = n_.e * numbers;
     if (!options_.fused_swiglu)
       layer.kept.push_back({"outputs of the experts", "k e " + m + " h", outputs});
@@ -274,7 +279,7 @@ class Deriver {
     }
     add_kept_tokens(layer, "output, the residual added");
     // With tokens enough every expert has some.
-    const SaturatingCount choices = n_.k * n_.M;
+    const SaturatingCount choices = parts * n_.k * n_.M;
     const std::int64_t busy = std::min(choices.value(), n_.L.value());
     const SaturatingCount touched = n_.h + n_.h * n_.E + busy * expert + shared;
     if (options_.fused_swiglu) {  // outputs are only passed on, their gradients read twice
@@ -288,6 +293,12 @@ class Deriver {
     if (!is_exchanged() || has_shared()) share_products(layer);
     if (is_exchanged())  // there and back
       layer.exchanged = ((options_.fp8_dispatch ? SaturatingCount{1} : n_.e) + n_.e) * numbers;
+    if (parts > 1) {
+      layer.expert_gathered = parts * layer.exchanged;
+      // The sums are written and read before they are scattered, and their gradients gathered.
+      layer.forward_traffic += 2 * parts * outputs;
+      layer.input_traffic += 2 * parts * outputs;
+    }
     return layer;
   }
 
@@ -594,8 +605,12 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
                                       const TransformerOptions& options) {
   const Symbols n = symbols_of(shape, options);
   const std::int64_t t = options.tensor_parallel;
+  const auto shared_by = [](std::int64_t devices, std::int64_t whole, const SaturatingCount& part) {
+    return devices == 1 ? std::to_string(whole)
+                        : fmt::format("{} / {} = {}", whole, devices, part.value());
+  };
   const auto shared = [&](std::int64_t whole, const SaturatingCount& part) {
-    return t == 1 ? std::to_string(whole) : fmt::format("{} / {} = {}", whole, t, part.value());
+    return shared_by(t, whole, part);
   };
   std::vector<std::string> lines = {
       fmt::format("e = {} bytes of a number ({})", n.e.value(), name_of(options.dtype)),
@@ -626,15 +641,18 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
   if (shape.has_dense_blocks())
     lines.push_back(fmt::format("f = {} inner width of an MLP", shared(shape.feed_forward, n.f)));
   if (shape.experts > 0) {
-    lines.push_back(fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",
-                                n.E.value(), n.k.value(),
-                                options.expert_parallel > 1
-                                    ? std::to_string(n.x.value())
-                                    : shared(shape.expert_feed_forward, n.x)));
+    lines.push_back(
+        fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",
+                    n.E.value(), n.k.value(),
+                    options.expert_parallel > 1
+                        ? shared_by(options.expert_tensor_parallel, shape.expert_feed_forward, n.x)
+                        : shared(shape.expert_feed_forward, n.x)));
   }
   if (options.expert_parallel > 1) {
-    lines.push_back(fmt::format("L = {} / {} = {} experts on each device", n.E.value(),
-                                options.expert_parallel, n.L.value()));
+    const std::int64_t parts = options.expert_tensor_parallel;
+    lines.push_back(fmt::format(
+        "L = {} / {} = {} experts on {}", n.E.value(), options.expert_parallel, n.L.value(),
+        parts > 1 ? fmt::format("every {} devices, in as many parts", parts) : "each device"));
   }
   if (shape.shared_feed_forward > 0)
     lines.push_back(fmt::format("y = {} inner width of the shared experts",

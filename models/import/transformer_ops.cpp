@@ -221,25 +221,42 @@ class OpsDeriver {
   void experts(bool exchanged) {
     const std::int64_t rows = (SaturatingCount{shape_.experts_per_token} * n_.to_experts).value();
     const std::int64_t own = shape_.experts / options_.expert_parallel;
-    const std::int64_t inner = shape_.expert_feed_forward / (exchanged ? 1 : n_.tensor);
+    const std::int64_t parts = exchanged ? options_.expert_tensor_parallel : 1;
+    const std::int64_t inner = shape_.expert_feed_forward / (exchanged ? parts : n_.tensor);
     const std::int64_t sorts = exchanged && own > 1 ? 2 : 1;
+    const std::int64_t gathered = parts * rows;
+    // Behind the exchange, rows of all that divide an expert are sorted: here the mean of both.
+    const std::int64_t sorted = sorts == 2 ? (rows + gathered) / 2 : rows;
     const NumberFormat format = options_.fp8_linear ? NumberFormat::fp8 : options_.dtype;
     const std::int64_t sent_size =
         options_.fp8_dispatch ? bytes_of(NumberFormat::fp8) : bytes_of(options_.dtype);
-    add(PermuteOp{rows, n_.hidden, sorts});
-    if (exchanged) to_experts(SaturatingCount{sent_size} * rows * n_.hidden);
-    add(LinearOp{format, rows, 2 * inner, n_.hidden, own});
-    add(ActivationOp{rows, inner, true}, true);
-    add(LinearOp{format, rows, n_.hidden, inner, own});
-    if (exchanged) to_experts(SaturatingCount{bytes_of(options_.dtype)} * rows * n_.hidden);
-    add(PermuteOp{rows, n_.hidden, sorts, n_.to_experts});
+    const SaturatingCount sent = SaturatingCount{sent_size} * rows * n_.hidden;
+    const SaturatingCount returned = SaturatingCount{bytes_of(options_.dtype)} * rows * n_.hidden;
+    add(PermuteOp{sorted, n_.hidden, sorts});
+    if (exchanged) to_experts(sent);
+    between_parts(ExchangeKind::gather_rows, parts, sent);
+    add(LinearOp{format, gathered, 2 * inner, n_.hidden, own});
+    add(ActivationOp{gathered, inner, true}, true);
+    add(LinearOp{format, gathered, n_.hidden, inner, own});
+    between_parts(ExchangeKind::scatter_parts, parts, returned);
+    if (exchanged) to_experts(returned);
+    add(PermuteOp{sorted, n_.hidden, sorts, n_.to_experts});
+  }
+
+  /// Between the neighbours that divide experts: `bytes` are those of the tokens that came to one.
+  void between_parts(ExchangeKind kind, std::int64_t parts, SaturatingCount bytes) {
+    if (parts == 1) return;
+    add(ExchangeOp{.kind = kind,
+                   .devices = parts,
+                   .near = std::min(parts, options_.devices_per_server.value_or(parts)),
+                   .bytes = (parts * bytes).value()});
   }
 
   void to_experts(SaturatingCount bytes) {
     const Sent sent = sent_to_experts(bytes, shape_.routing(), options_);
     add(ExchangeOp{.kind = ExchangeKind::to_experts,
-                   .devices = options_.group(),
-                   .near = options_.group() / options_.servers(),
+                   .devices = options_.expert_parallel,
+                   .near = options_.expert_parallel / options_.expert_servers(),
                    .bytes = sent.link.count,
                    .network_bytes = sent.network.count});
   }

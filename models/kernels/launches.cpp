@@ -141,6 +141,12 @@ class Launcher {
       case ExchangeKind::to_experts:
         if (!weights) sends(op, all_to_all, CollectiveUse::experts);
         return;
+      case ExchangeKind::gather_rows:
+        if (!weights) sends(op, forward ? all_gather : reduce_scatter, CollectiveUse::experts);
+        return;
+      case ExchangeKind::scatter_parts:
+        if (!weights) sends(op, forward ? reduce_scatter : all_gather, CollectiveUse::experts);
+        return;
     }
   }
 

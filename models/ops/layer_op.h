@@ -97,8 +97,9 @@ struct PermuteOp {
 /// The loss from logits.
 struct LossOp {
   std::int64_t rows = 1, columns = 1;
-  /// Whether cross entropy keeps one copy of the logits, in fp32, which becomes their gradient; else
-  /// its steps are ops of their own. Nothing: one copy is kept, and kernels are those of the stack.
+  /// Whether cross entropy keeps one copy of the logits, in fp32, which becomes their gradient;
+  /// else its steps are ops of their own. Nothing: one copy is kept, and kernels are those of the
+  /// stack.
   std::optional<bool> fused{};
 
   friend bool operator==(const LossOp&, const LossOp&) = default;
@@ -126,6 +127,8 @@ enum class ExchangeKind : std::uint8_t {
   add_losses,     ///< All-reduce of a number per token.
   gather_keys,    ///< All-gather of keys and values; backward: again, and reduce-scatter.
   to_experts,     ///< All-to-all, forward and backward.
+  gather_rows,    ///< All-gather in front of divided experts; backward: reduce-scatter.
+  scatter_parts,  ///< Reduce-scatter behind them; backward: all-gather.
 };
 
 /// One such exchange.

@@ -24,6 +24,7 @@ constexpr TransformerOptionNames kScenarioNames = {
     .sequence_parallel = "model.sequence_parallel",
     .context_parallel = "model.context_parallel",
     .expert_parallel = "model.expert_parallel",
+    .expert_tensor_parallel = "model.expert_tensor_parallel",
     .devices_per_server = "cluster.gpus_per_server",
     .fp8_linear = "model.fp8_linear",
     .fp8_dispatch = "model.fp8_dispatch",
@@ -41,11 +42,23 @@ std::string name_of(const std::string& path, const TransformerShape& shape) {
 }  // namespace
 
 const std::vector<std::string_view>& transformer_keys() {
-  static const std::vector<std::string_view> keys = {
-      "sequence", "tensor_parallel", "sequence_parallel", "context_parallel",  "expert_parallel",
-      "dispatch", "flash_attention", "fused_swiglu",      "fp8_linear",        "fp8_dispatch",
-      "mtp",      "split_blocks",    "dropout",           "attention_dropout", "hidden_dropout",
-      "cross_entropy"};
+  static const std::vector<std::string_view> keys = {"sequence",
+                                                     "tensor_parallel",
+                                                     "sequence_parallel",
+                                                     "context_parallel",
+                                                     "expert_parallel",
+                                                     "dispatch",
+                                                     "flash_attention",
+                                                     "fused_swiglu",
+                                                     "fp8_linear",
+                                                     "fp8_dispatch",
+                                                     "mtp",
+                                                     "split_blocks",
+                                                     "dropout",
+                                                     "attention_dropout",
+                                                     "hidden_dropout",
+                                                     "cross_entropy",
+                                                     "expert_tensor_parallel"};
   return keys;
 }
 
@@ -67,6 +80,7 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   take("tensor_parallel", options.tensor_parallel);
   take("context_parallel", options.context_parallel);
   take("expert_parallel", options.expert_parallel);
+  take("expert_tensor_parallel", options.expert_tensor_parallel);
   if (const auto dispatch = section.choice("dispatch", "way to experts"))
     options.dispatch = dispatch_of(dispatch->value);
   // With one GPU the flag has no effect, so that a sweep of tensor_parallel may begin with 1.
