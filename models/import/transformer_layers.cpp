@@ -141,7 +141,10 @@ class Deriver {
     add_product(layer, "queries, keys, values", "h (a + 2 g) d", n_.h * inputs);
     if (shape_.attention_input_bias)
       layer.parameters.push_back({"their biases", "(a + 2 g) d", inputs});
-    if (shape_.query_key_norm) layer.parameters.push_back({"norms of q and k", "2 d", 2 * n_.d});
+    if (shape_.query_key_norm) {
+      const std::int64_t rows = shape_.layer_norm ? 4 : 2;
+      layer.parameters.push_back({"norms of q and k", fmt::format("{} d", rows), rows * n_.d});
+    }
     const SaturatingCount pairs = n_.T * n_.s * n_.a * n_.d;
     if (options_.flash_attention) {
       // Dao 2023 (FlashAttention-2), section 4.1: half the pairs are masked; the backward computes
@@ -219,7 +222,8 @@ class Deriver {
   LayerDerivation dense_mlp() const {
     LayerDerivation layer;
     layer.kind = "mlp";
-    add_norm(layer);
+    const bool has_norm = shape_.order != BlockOrder::shared_norm;
+    if (has_norm) add_norm(layer);
     const std::int64_t matrices = shape_.gated ? 3 : 2;
     layer.parameters.push_back({shape_.gated ? "gate, up, down" : "up, down",
                                 fmt::format("{} h f", matrices), matrices * n_.h * n_.f});
@@ -229,12 +233,12 @@ class Deriver {
     }
     add_linear(layer, {shape_.gated ? "gate, up, down" : "up, down",
                        fmt::format("{} T h f", 2 * matrices), 2 * matrices * n_.T * n_.h * n_.f});
-    add_norm_output(layer);
+    if (has_norm) add_norm_output(layer);
     keep_inner(layer, "", "T f", n_.T * n_.f);
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), {});
     drop_residual(layer);
-    share_products(layer);
+    share_products(layer, has_norm, true);
     return layer;
   }
 
@@ -351,6 +355,7 @@ class Deriver {
     layer.parameters.push_back(
         {shape_.tied ? "a copy of the embedding's table" : "matrix", "h V", matrix});
     if (shape_.tied) layer.borrowed = matrix;
+    if (shape_.head_bias) layer.parameters.push_back({"its bias", "V", n_.V});
     const std::string of_all = n_.m.value() > 0 ? " (m + 1)" : "";
     layer.flops.push_back({{"matrix", "2" + of_all + " T h V", 2 * outputs * n_.T * matrix}});
     add_norm_output(layer, n_.e, "e");
@@ -430,11 +435,16 @@ class Deriver {
         {"input of the projection",
          fmt::format("{} T {}", options_.fp8_linear ? "(e + l)" : "e", projected.formula),
          (options_.fp8_linear ? n_.e + n_.l : n_.e) * n_.T * projected.value});
-    add_kept_tokens(layer, "output, the residual added");
+    const bool is_parallel = shape_.is_parallel();
+    if (is_parallel) {
+      passing += 2 * whole_bytes();  // the MLP's output is added to it
+    } else {
+      add_kept_tokens(layer, "output, the residual added");
+    }
     finish(layer, sum(layer.parameters), passing);
     if (dropout_.attention.value_or(0) > 0 && !options_.flash_attention) drop_scores(layer);
     drop_residual(layer);
-    share_products(layer);
+    share_products(layer, true, !is_parallel);
   }
 
   // ---- dropout: Korthikanti et al. 2022, section 4.1; shared as their 4.2 says ----
@@ -527,18 +537,21 @@ class Deriver {
     layer.input_traffic = weights + 3 * kept + passing;
     layer.weight_traffic = weights + 2 * kept;
   }
-  /// What a tensor-parallel group does around its products: what is gathered or added up over it
-  /// is written and read besides.
-  void share_products(LayerDerivation& layer) const {
+  /// What a tensor-parallel group does around its products, in front of them and behind: what is
+  /// gathered or added up over it is written and read besides.
+  void share_products(LayerDerivation& layer, bool in_front = true, bool behind = true) const {
+    const SaturatingCount front = in_front ? whole_bytes() : SaturatingCount{};
+    const SaturatingCount back = behind ? whole_bytes() : SaturatingCount{};
     if (by_tokens()) {
-      layer.forward_traffic += 2 * whole_bytes();
-      layer.input_traffic += 2 * whole_bytes();
-      layer.weight_traffic += 2 * whole_bytes();
-      layer.gathered = 2 * whole_bytes();  // gathered in front, reduce-scattered behind
-      layer.input_gathered = 2 * whole_bytes();
+      const SaturatingCount both = front + back;
+      layer.forward_traffic += both;
+      layer.input_traffic += both;
+      layer.weight_traffic += both;
+      layer.gathered = both;  // gathered in front, reduce-scattered behind
+      layer.input_gathered = both;
     } else if (is_shared()) {
-      layer.all_reduced = whole_bytes();
-      layer.input_all_reduced = whole_bytes();
+      layer.all_reduced = back;
+      layer.input_all_reduced = front;
     }
   }
 

@@ -21,7 +21,7 @@ namespace plumbline {
 struct TransformerOptionNames {
   std::string_view sequence, batch, dtype, tensor_parallel, sequence_parallel, context_parallel,
       expert_parallel, expert_tensor_parallel, devices_per_server, fp8_linear, fp8_dispatch,
-      cross_entropy, mtp, dropout;
+      cross_entropy, mtp, split_blocks, dropout;
 };
 
 inline constexpr TransformerOptionNames kCommandLineNames = {
@@ -38,6 +38,7 @@ inline constexpr TransformerOptionNames kCommandLineNames = {
     .fp8_dispatch = "--fp8-dispatch",
     .cross_entropy = "--cross-entropy",
     .mtp = "--mtp",
+    .split_blocks = "--split-blocks",
     .dropout = "--dropout",
 };
 
@@ -192,7 +193,8 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
 /// tensor_parallel divides heads, key_value_heads and the widths of the MLPs; with
 /// sequence_parallel it is above 1 and divides the tokens of each device, too; expert_parallel is 1
 /// or, times expert_tensor_parallel, a multiple of devices_per_sample(), and beside tensor_parallel
-/// there is sequence_parallel; expert_tensor_parallel divides the width of an expert.
+/// there is sequence_parallel; expert_tensor_parallel divides the width of an expert; blocks whose
+/// attention and MLP run side by side are not split.
 std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
                                            const TransformerOptions& options);
 

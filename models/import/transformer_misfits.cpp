@@ -25,6 +25,7 @@ class OptionChecks {
     check_sequence_parallel();
     check_formats();
     check_predictions();
+    check_split_blocks();
     check_fp8_dispatch();
     check_positions();
     return std::move(problems_);
@@ -148,6 +149,13 @@ class OptionChecks {
     if (!options_.mtp || shape_.further_predictions != 0) return;
     refuse(fmt::format("{} of a model without modules that predict further tokens", names_.mtp),
            "num_nextn_predict_layers in config.json says how many it has");
+  }
+
+  void check_split_blocks() {
+    if (!options_.split_blocks || !shape_.is_parallel()) return;
+    refuse(
+        fmt::format("{} of a model whose attention and MLP run side by side", names_.split_blocks),
+        "both take a block's input, and none the other's output");
   }
 
   void check_fp8_dispatch() {

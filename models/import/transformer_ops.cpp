@@ -59,14 +59,19 @@ class OpsDeriver {
     } else {
       plain_heads();
     }
+    if (shape_.is_parallel()) return;  // the MLP's output is added to its own
     tokens_out();
     residual();
   }
 
   void dense_mlp() {
-    norm();
-    tokens_in();
+    if (shape_.order != BlockOrder::shared_norm) {
+      norm();
+      tokens_in();
+    }
     mlp(shape_.feed_forward / n_.tensor, shape_.gated);
+    if (shape_.is_parallel())
+      add(ResidualOp{n_.tokens, n_.hidden, dropout_.residual.value_or(0) > 0});
     tokens_out();
     residual();
   }
@@ -172,7 +177,8 @@ class OpsDeriver {
     const std::int64_t d = n_.head, a = n_.heads, g = n_.key_heads;
     linear(n_.tokens, (a + 2 * g) * d, n_.hidden);
     if (shape_.query_key_norm) add(NormOp{n_.tokens, (a + g) * d});
-    if (!shape_.learned_positions) add(RotationOp{n_.tokens, (a + g) * d});
+    if (!shape_.learned_positions && !shape_.positions_in_scores)
+      add(RotationOp{n_.tokens, (a + g) * d});
     gather_keys(2 * g * d, a / g);
     scores(d, d, g);
     linear(n_.tokens, n_.hidden, a * d);

@@ -30,6 +30,7 @@ constexpr TransformerOptionNames kScenarioNames = {
     .fp8_dispatch = "model.fp8_dispatch",
     .cross_entropy = "model.cross_entropy",
     .mtp = "model.mtp",
+    .split_blocks = "model.split_blocks",
     .dropout = "model.dropout",
 };
 
