@@ -267,6 +267,7 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
   add_dropout(*command, arguments->options);
   command->callback([arguments, command, &exit_code] {
     arguments->options.dtype_given = command->count("--dtype") > 0;
+    arguments->options.dispatch_given = command->count("--dispatch") > 0;
     exit_code = import_huggingface(*arguments);
   });
 }

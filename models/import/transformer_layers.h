@@ -20,8 +20,8 @@ namespace plumbline {
 /// What the options are called where the user gives them, for messages.
 struct TransformerOptionNames {
   std::string_view sequence, batch, dtype, tensor_parallel, sequence_parallel, context_parallel,
-      expert_parallel, expert_tensor_parallel, devices_per_server, fp8_linear, fp8_dispatch,
-      cross_entropy, mtp, split_blocks, dropout;
+      expert_parallel, expert_tensor_parallel, dispatch, devices_per_server, fp8_linear,
+      fp8_dispatch, cross_entropy, mtp, split_blocks, dropout;
 };
 
 inline constexpr TransformerOptionNames kCommandLineNames = {
@@ -33,6 +33,7 @@ inline constexpr TransformerOptionNames kCommandLineNames = {
     .context_parallel = "--context-parallel",
     .expert_parallel = "--expert-parallel",
     .expert_tensor_parallel = "--expert-tensor-parallel",
+    .dispatch = "--dispatch",
     .devices_per_server = "--devices-per-server",
     .fp8_linear = "--fp8-linear",
     .fp8_dispatch = "--fp8-dispatch",
@@ -71,6 +72,7 @@ struct TransformerOptions {
   /// sums behind.
   std::int64_t expert_tensor_parallel = 1;
   Dispatch dispatch = Dispatch::per_expert;
+  bool dispatch_given = false;  ///< Somebody asked for it.
   /// Of all of these; those of a tensor-parallel group are neighbours, then those of a
   /// context-parallel one. Nothing: all are in one server.
   std::optional<std::int64_t> devices_per_server;

@@ -348,6 +348,12 @@ std::vector<std::string> uncounted(const TransformerShape& shape,
   if (shape.further_predictions > 0 && !options.mtp)
     notes.push_back(fmt::format("the modules that predict further tokens are not counted: {} does",
                                 options.names->mtp));
+  if (options.expert_servers() > 1 && !options.dispatch_given && shape.experts_per_token > 1) {
+    notes.push_back(fmt::format(
+        "experts are in {} servers, and a token is sent there once for each of its {} experts, "
+        "where recipes of DeepSeek-V3's kind send one copy to each server ({} per-server)",
+        options.expert_servers(), shape.experts_per_token, options.names->dispatch));
+  }
   if (const ExpertRouting routing = shape.routing();
       routing.is_limited() && options.dispatch == Dispatch::per_server &&
       options.expert_parallel > 1 &&

@@ -25,6 +25,7 @@ constexpr TransformerOptionNames kScenarioNames = {
     .context_parallel = "model.context_parallel",
     .expert_parallel = "model.expert_parallel",
     .expert_tensor_parallel = "model.expert_tensor_parallel",
+    .dispatch = "model.dispatch",
     .devices_per_server = "cluster.gpus_per_server",
     .fp8_linear = "model.fp8_linear",
     .fp8_dispatch = "model.fp8_dispatch",
@@ -82,8 +83,10 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   take("context_parallel", options.context_parallel);
   take("expert_parallel", options.expert_parallel);
   take("expert_tensor_parallel", options.expert_tensor_parallel);
-  if (const auto dispatch = section.choice("dispatch", "way to experts"))
+  if (const auto dispatch = section.choice("dispatch", "way to experts")) {
     options.dispatch = dispatch_of(dispatch->value);
+    options.dispatch_given = true;
+  }
   // With one GPU the flag has no effect, so that a sweep of tensor_parallel may begin with 1.
   if (const auto flag = section.boolean("sequence_parallel"))
     options.sequence_parallel = flag->value && options.tensor_parallel > 1;

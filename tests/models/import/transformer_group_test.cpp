@@ -475,6 +475,28 @@ TEST_CASE("sent once to a server, a token takes as many hops as it does choice b
   }
 }
 
+TEST_CASE("a note tells of copies to other servers, unless somebody chose how tokens go") {
+  TransformerOptions options = tokens(64);
+  options.expert_parallel = 8;
+  options.devices_per_server = 4;
+  const auto told = [&](const std::string& config) {
+    const std::vector<std::string> notes = profile_of(config, options).uncounted;
+    return std::find(notes.begin(), notes.end(),
+                     "experts are in 2 servers, and a token is sent there once for each of its 2 "
+                     "experts, where recipes of DeepSeek-V3's kind send one copy to each server "
+                     "(--dispatch per-server)") != notes.end();
+  };
+  CHECK(told(kQwenMoe));
+  std::string one = kQwenMoe;
+  one.replace(one.find("\"num_experts_per_tok\": 2"), 24, "\"num_experts_per_tok\": 1");
+  CHECK_FALSE(told(one));
+  options.dispatch_given = true;
+  CHECK_FALSE(told(kQwenMoe));
+  options.dispatch_given = false;
+  options.devices_per_server = 8;
+  CHECK_FALSE(told(kQwenMoe));
+}
+
 TEST_CASE("utilization of large batches is that of small ones") {
   // Beyond 2^53 FLOP are a batch of the group, and the backward of one layer of the whole model.
   const TransformerProfile alone = profile_of(kQwenMoe, tokens(1 << 10));
