@@ -29,7 +29,7 @@ struct KernelOverlap {
   bool on = false;
   bool has_chunks = false;  ///< Devices have several stages, between which tokens can travel.
   /// The hidden shares of collectives in a server and between servers, in the stack's place.
-  std::optional<double> link, network;
+  std::optional<double> link = std::nullopt, network = std::nullopt;
 };
 
 /// A pass over a layer, in seconds.

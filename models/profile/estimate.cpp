@@ -187,6 +187,15 @@ class Estimator {
     return std::nullopt;
   }
 
+  /// Whether the stack overlaps the collectives of tensor parallelism, where it can.
+  std::string_view overlap_words() const {
+    const KernelSetting& setting = *estimate_.kernels;
+    if (model_.profile.group.tensor_parallel == 1 || setting.overlap.link) return "";
+    if (setting.model.stack().hides_tensor == 0) return "";
+    return setting.overlap.on ? ", tensor parallelism overlapped"
+                              : ", tensor parallelism not overlapped (schedule.bucket)";
+  }
+
   std::string words() const {
     const std::string some =
         estimated_ < all_ ? fmt::format(" of {} of {} layers", estimated_, all_) : "";
@@ -195,12 +204,10 @@ class Estimator {
                     reduces_ ? " and those that their group adds up" : "");
     if (by_kernels_ > 0) {
       const KernelModel& kernels = estimate_.kernels->model;
-      return fmt::format("layer times{}: kernel by kernel, for {} with {}{}{}", some, device().name,
-                         kernels.stack().name,
-                         kernels.device().traits.is_measured
-                             ? ""
-                             : "; nothing is known of its kernels but what is usual",
-                         updates);
+      const std::string_view caveat = kernels.device().traits.caveat;
+      return fmt::format("layer times{}: kernel by kernel, for {} with {}{}{}{}{}", some,
+                         device().name, kernels.stack().name, overlap_words(),
+                         caveat.empty() ? "" : "; ", caveat, updates);
     }
     return fmt::format(
         "layer times{}: from FLOPs and bytes, by a roofline of {}: {:g} % of {}{} and of {}{}",

@@ -360,6 +360,7 @@ class ScenarioReader {
     if (file.check_word("overhead", {"measured"})) return;
     auto section = file.section("overhead");
     scenario_.overheads = read_overheads(*section);
+    written_.per_op_given = section->has("per_op");
     section->finish();
   }
 

@@ -194,11 +194,18 @@ class ScenarioResolver {
     const DeviceGroup& group = scenario_.model->profile.group;
     setting.devices = devices_of_run() * group.devices;
     share_weights(setting, group);
-    const double gap = setting.model.stack().gap_per_op_s;
-    const bool is_pipeline = stages() > 1;
-    if (gap > 0 && is_pipeline && scenario_.overheads.per_op.count() == 0)
-      scenario_.overheads.per_op = round_up(gap * 1e9);
+    wait_between_ops(setting.model.stack());
     return setting;
+  }
+
+  /// Adds the time that a stack waits between the ops of a pipeline, unless the file has its own.
+  void wait_between_ops(const SoftwareStack& stack) {
+    if (stack.gap_per_op_s == 0 || stages() == 1) return;
+    if (written_.per_op_given || written_.measured_overhead) return;
+    scenario_.overheads.per_op = round_up(stack.gap_per_op_s * 1e9);
+    scenario_.notes.push_back(
+        fmt::format("{} waits {} between the ops of a pipeline (overhead.per_op)", stack.name,
+                    to_text(scenario_.overheads.per_op)));
   }
 
   std::int64_t stages() const { return scenario_.plan.stages ? scenario_.plan.stages->value : 1; }
