@@ -56,7 +56,8 @@ Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& opti
           .g = shape.key_value_heads / t,
           .d = shape.head_dim,
           .f = shape.feed_forward / t,
-          .x = shape.expert_feed_forward / (options.expert_parallel > 1 ? 1 : t),
+          .x = shape.expert_feed_forward /
+               (options.expert_parallel > 1 ? options.expert_tensor_parallel : t),
           .E = shape.experts,
           .k = shape.experts_per_token,
           .L = shape.experts / options.expert_parallel,
@@ -94,6 +95,7 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.gathered += second.gathered;
   first.input_gathered += second.input_gathered;
   first.exchanged += second.exchanged;
+  first.expert_gathered += second.expert_gathered;
   if (second.keys_and_values.value.value() > 0) first.keys_and_values = second.keys_and_values;
   return first;
 }
@@ -139,7 +141,10 @@ class Deriver {
     add_product(layer, "queries, keys, values", "h (a + 2 g) d", n_.h * inputs);
     if (shape_.attention_input_bias)
       layer.parameters.push_back({"their biases", "(a + 2 g) d", inputs});
-    if (shape_.query_key_norm) layer.parameters.push_back({"norms of q and k", "2 d", 2 * n_.d});
+    if (shape_.query_key_norm) {
+      const std::int64_t rows = shape_.layer_norm ? 4 : 2;
+      layer.parameters.push_back({"norms of q and k", fmt::format("{} d", rows), rows * n_.d});
+    }
     const SaturatingCount pairs = n_.T * n_.s * n_.a * n_.d;
     if (options_.flash_attention) {
       // Dao 2023 (FlashAttention-2), section 4.1: half the pairs are masked; the backward computes
@@ -217,7 +222,8 @@ class Deriver {
   LayerDerivation dense_mlp() const {
     LayerDerivation layer;
     layer.kind = "mlp";
-    add_norm(layer);
+    const bool has_norm = shape_.order != BlockOrder::shared_norm;
+    if (has_norm) add_norm(layer);
     const std::int64_t matrices = shape_.gated ? 3 : 2;
     layer.parameters.push_back({shape_.gated ? "gate, up, down" : "up, down",
                                 fmt::format("{} h f", matrices), matrices * n_.h * n_.f});
@@ -227,12 +233,12 @@ class Deriver {
     }
     add_linear(layer, {shape_.gated ? "gate, up, down" : "up, down",
                        fmt::format("{} T h f", 2 * matrices), 2 * matrices * n_.T * n_.h * n_.f});
-    add_norm_output(layer);
+    if (has_norm) add_norm_output(layer);
     keep_inner(layer, "", "T f", n_.T * n_.f);
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), {});
     drop_residual(layer);
-    share_products(layer);
+    share_products(layer, has_norm, true);
     return layer;
   }
 
@@ -251,17 +257,20 @@ class Deriver {
     const std::int64_t unused = shape_.experts - shape_.experts_per_token;
     layer.idle_parameters = unused * expert;
     const std::string m = n_.M.value() == n_.T.value() ? "T" : "R";
+    // Those of the devices that divide an expert, too.
+    const std::int64_t parts = is_exchanged() ? options_.expert_tensor_parallel : 1;
+    const std::string gathered = parts > 1 ? fmt::format("{} {}", parts, m) : m;
     layer.flops.push_back({{"router", "2 " + m + " h E", 2 * n_.M * n_.h * n_.E}});
-    add_linear(layer,
-               {"gate, up, down of k experts", "6 k " + m + " h x", 6 * n_.k * n_.M * n_.h * n_.x});
+    add_linear(layer, {"gate, up, down of k experts", "6 k " + gathered + " h x",
+                       parts * 6 * n_.k * n_.M * n_.h * n_.x});
     if (has_shared())
       add_linear(layer, {"gate, up, down of the shared experts", "6 T h y", 2 * n_.T * shared});
     add_norm_output(layer, n_.e, "e");  // the router multiplies it as it is
     const SaturatingCount numbers = n_.k * n_.M * n_.h;
     layer.kept.push_back({"the router's shares, fp32", "4 " + m + " E", 4 * n_.M * n_.E});
     layer.kept.push_back({"tokens as each expert gets them",
-                          fmt::format("k {} {} h", of_linear(), m), n_.l * numbers});
-    keep_inner(layer, "", "k " + m + " x", n_.k * n_.M * n_.x);
+                          fmt::format("k {} {} h", of_linear(), gathered), parts * n_.l * numbers});
+    keep_inner(layer, "", "k " + gathered + " x", parts * n_.k * n_.M * n_.x);
     const SaturatingCount outputs = n_.e * numbers;
     if (!options_.fused_swiglu)
       layer.kept.push_back({"outputs of the experts", "k e " + m + " h", outputs});
@@ -274,7 +283,7 @@ class Deriver {
     }
     add_kept_tokens(layer, "output, the residual added");
     // With tokens enough every expert has some.
-    const SaturatingCount choices = n_.k * n_.M;
+    const SaturatingCount choices = parts * n_.k * n_.M;
     const std::int64_t busy = std::min(choices.value(), n_.L.value());
     const SaturatingCount touched = n_.h + n_.h * n_.E + busy * expert + shared;
     if (options_.fused_swiglu) {  // outputs are only passed on, their gradients read twice
@@ -288,6 +297,12 @@ class Deriver {
     if (!is_exchanged() || has_shared()) share_products(layer);
     if (is_exchanged())  // there and back
       layer.exchanged = ((options_.fp8_dispatch ? SaturatingCount{1} : n_.e) + n_.e) * numbers;
+    if (parts > 1) {
+      layer.expert_gathered = parts * layer.exchanged;
+      // The sums are written and read before they are scattered, and their gradients gathered.
+      layer.forward_traffic += 2 * parts * outputs;
+      layer.input_traffic += 2 * parts * outputs;
+    }
     return layer;
   }
 
@@ -340,11 +355,18 @@ class Deriver {
     layer.parameters.push_back(
         {shape_.tied ? "a copy of the embedding's table" : "matrix", "h V", matrix});
     if (shape_.tied) layer.borrowed = matrix;
+    if (shape_.head_bias) layer.parameters.push_back({"its bias", "V", n_.V});
     const std::string of_all = n_.m.value() > 0 ? " (m + 1)" : "";
     layer.flops.push_back({{"matrix", "2" + of_all + " T h V", 2 * outputs * n_.T * matrix}});
     add_norm_output(layer, n_.e, "e");
-    layer.kept.push_back(
-        {"logits for the loss, fp32", "4" + of_all + " T V", 4 * outputs * n_.T * n_.V});
+    const SaturatingCount logits = outputs * n_.T * n_.V;
+    if (options_.fused_loss.value_or(true)) {
+      layer.kept.push_back({"logits for the loss, fp32", "4" + of_all + " T V", 4 * logits});
+    } else {
+      layer.kept.push_back({"logits", "e" + of_all + " T V", n_.e * logits});
+      layer.kept.push_back(
+          {"logarithms of their softmax, fp32", "4" + of_all + " T V", 4 * logits});
+    }
     finish(layer, sum(layer.parameters), {});
     share_products(layer);
     layer.output = {};
@@ -413,11 +435,16 @@ class Deriver {
         {"input of the projection",
          fmt::format("{} T {}", options_.fp8_linear ? "(e + l)" : "e", projected.formula),
          (options_.fp8_linear ? n_.e + n_.l : n_.e) * n_.T * projected.value});
-    add_kept_tokens(layer, "output, the residual added");
+    const bool is_parallel = shape_.is_parallel();
+    if (is_parallel) {
+      passing += 2 * whole_bytes();  // the MLP's output is added to it
+    } else {
+      add_kept_tokens(layer, "output, the residual added");
+    }
     finish(layer, sum(layer.parameters), passing);
     if (dropout_.attention.value_or(0) > 0 && !options_.flash_attention) drop_scores(layer);
     drop_residual(layer);
-    share_products(layer);
+    share_products(layer, true, !is_parallel);
   }
 
   // ---- dropout: Korthikanti et al. 2022, section 4.1; shared as their 4.2 says ----
@@ -510,18 +537,21 @@ class Deriver {
     layer.input_traffic = weights + 3 * kept + passing;
     layer.weight_traffic = weights + 2 * kept;
   }
-  /// What a tensor-parallel group does around its products: what is gathered or added up over it
-  /// is written and read besides.
-  void share_products(LayerDerivation& layer) const {
+  /// What a tensor-parallel group does around its products, in front of them and behind: what is
+  /// gathered or added up over it is written and read besides.
+  void share_products(LayerDerivation& layer, bool in_front = true, bool behind = true) const {
+    const SaturatingCount front = in_front ? whole_bytes() : SaturatingCount{};
+    const SaturatingCount back = behind ? whole_bytes() : SaturatingCount{};
     if (by_tokens()) {
-      layer.forward_traffic += 2 * whole_bytes();
-      layer.input_traffic += 2 * whole_bytes();
-      layer.weight_traffic += 2 * whole_bytes();
-      layer.gathered = 2 * whole_bytes();  // gathered in front, reduce-scattered behind
-      layer.input_gathered = 2 * whole_bytes();
+      const SaturatingCount both = front + back;
+      layer.forward_traffic += both;
+      layer.input_traffic += both;
+      layer.weight_traffic += both;
+      layer.gathered = both;  // gathered in front, reduce-scattered behind
+      layer.input_gathered = both;
     } else if (is_shared()) {
-      layer.all_reduced = whole_bytes();
-      layer.input_all_reduced = whole_bytes();
+      layer.all_reduced = back;
+      layer.input_all_reduced = front;
     }
   }
 
@@ -588,8 +618,12 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
                                       const TransformerOptions& options) {
   const Symbols n = symbols_of(shape, options);
   const std::int64_t t = options.tensor_parallel;
+  const auto shared_by = [](std::int64_t devices, std::int64_t whole, const SaturatingCount& part) {
+    return devices == 1 ? std::to_string(whole)
+                        : fmt::format("{} / {} = {}", whole, devices, part.value());
+  };
   const auto shared = [&](std::int64_t whole, const SaturatingCount& part) {
-    return t == 1 ? std::to_string(whole) : fmt::format("{} / {} = {}", whole, t, part.value());
+    return shared_by(t, whole, part);
   };
   std::vector<std::string> lines = {
       fmt::format("e = {} bytes of a number ({})", n.e.value(), name_of(options.dtype)),
@@ -620,15 +654,18 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
   if (shape.has_dense_blocks())
     lines.push_back(fmt::format("f = {} inner width of an MLP", shared(shape.feed_forward, n.f)));
   if (shape.experts > 0) {
-    lines.push_back(fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",
-                                n.E.value(), n.k.value(),
-                                options.expert_parallel > 1
-                                    ? std::to_string(n.x.value())
-                                    : shared(shape.expert_feed_forward, n.x)));
+    lines.push_back(
+        fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",
+                    n.E.value(), n.k.value(),
+                    options.expert_parallel > 1
+                        ? shared_by(options.expert_tensor_parallel, shape.expert_feed_forward, n.x)
+                        : shared(shape.expert_feed_forward, n.x)));
   }
   if (options.expert_parallel > 1) {
-    lines.push_back(fmt::format("L = {} / {} = {} experts on each device", n.E.value(),
-                                options.expert_parallel, n.L.value()));
+    const std::int64_t parts = options.expert_tensor_parallel;
+    lines.push_back(fmt::format(
+        "L = {} / {} = {} experts on {}", n.E.value(), options.expert_parallel, n.L.value(),
+        parts > 1 ? fmt::format("every {} devices, in as many parts", parts) : "each device"));
   }
   if (shape.shared_feed_forward > 0)
     lines.push_back(fmt::format("y = {} inner width of the shared experts",

@@ -86,9 +86,14 @@ class Launcher {
                                        e_ * rows * real(op.columns), op.passes, dtype_});
   }
 
+  /// Bytes for each logit. Ops of their own move copies of the logits in fp32.
   void operator()(const LossOp& op) {
-    moves(MemoryKind::loss, op.rows, op.columns, {stack_.loss_forward_bytes / e_, 3},
-          {stack_.loss_backward_bytes / e_, 3});
+    double forward = stack_.loss_forward_bytes, backward = stack_.loss_backward_bytes;
+    if (op.fused) {
+      forward = *op.fused ? 10 : 14;
+      backward = *op.fused ? 6 : 18;
+    }
+    moves(MemoryKind::loss, op.rows, op.columns, {forward / e_, 3}, {backward / e_, 3});
   }
 
   void operator()(const LookupOp& op) {
@@ -135,6 +140,12 @@ class Launcher {
         return;
       case ExchangeKind::to_experts:
         if (!weights) sends(op, all_to_all, CollectiveUse::experts);
+        return;
+      case ExchangeKind::gather_rows:
+        if (!weights) sends(op, forward ? all_gather : reduce_scatter, CollectiveUse::experts);
+        return;
+      case ExchangeKind::scatter_parts:
+        if (!weights) sends(op, forward ? reduce_scatter : all_gather, CollectiveUse::experts);
         return;
     }
   }

@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/expert_routing.h"
+#include "models/import/transformer_layers.h"
 #include "models/profile/layer_format.h"
 #include "models/profile/model_checks.h"
 #include "sim/scenario/model_section.h"
@@ -74,6 +75,11 @@ const SectionFormat& model_section_format() {
                 {count(1, kMaxShared)},
                 "GPUs that share the experts of each layer, each with tokens of its own.",
                 "1"},
+               {"expert_tensor_parallel",
+                {count(1, kMaxShared)},
+                "GPUs that divide each expert; expert_parallel times as many share the experts of "
+                "each layer.",
+                "1"},
                {"dispatch",
                 {words({kDispatches.begin(), kDispatches.end()})},
                 "How tokens go to experts: a copy for each, or one to each server that has some.",
@@ -96,6 +102,11 @@ const SectionFormat& model_section_format() {
                 {boolean()},
                 "Whether tokens on their way to experts, and gradients on theirs, are in fp8.",
                 "false"},
+               {"cross_entropy",
+                {words({kCrossEntropies.begin(), kCrossEntropies.end()})},
+                "Whether the loss keeps one copy of the logits in fp32, or the logits and the "
+                "logarithms of their softmax, as PyTorch's cross_entropy does; absent: memory as "
+                "fused, kernels as those of cluster.device.stack."},
                {"mtp",
                 {boolean()},
                 "Whether the modules that predict further tokens are trained, too.",
@@ -124,11 +135,13 @@ const SectionFormat& model_section_format() {
                 {"sequence_parallel", "huggingface"},
                 {"context_parallel", "huggingface"},
                 {"expert_parallel", "huggingface"},
+                {"expert_tensor_parallel", "huggingface"},
                 {"dispatch", "huggingface"},
                 {"flash_attention", "huggingface"},
                 {"fused_swiglu", "huggingface"},
                 {"fp8_linear", "huggingface"},
                 {"fp8_dispatch", "huggingface"},
+                {"cross_entropy", "huggingface"},
                 {"mtp", "huggingface"},
                 {"split_blocks", "huggingface"},
                 {"dropout", "huggingface"},

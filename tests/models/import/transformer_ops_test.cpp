@@ -22,6 +22,16 @@ using test::profile_of;
 using test::shape_of;
 using test::tokens;
 
+/// With experts that are divided, too.
+void add_divided(std::vector<TransformerOptions>& all) {
+  const std::vector<TransformerOptions> whole = all;
+  for (TransformerOptions options : whole) {
+    if (options.expert_parallel == 1) continue;
+    options.expert_tensor_parallel = 2;
+    all.push_back(options);
+  }
+}
+
 /// All ways to share a small model that fit its sizes.
 std::vector<TransformerOptions> layouts(bool has_experts) {
   std::vector<TransformerOptions> all;
@@ -47,6 +57,7 @@ std::vector<TransformerOptions> layouts(bool has_experts) {
       }
     }
   }
+  add_divided(all);
   return all;
 }
 
@@ -84,6 +95,7 @@ void each_layer(Check&& check) {
           CAPTURE(options.sequence_parallel);
           CAPTURE(options.context_parallel);
           CAPTURE(options.expert_parallel);
+          CAPTURE(options.expert_tensor_parallel);
           CAPTURE(options.flash_attention);
           check(layer, transformer_ops(layer.kind, shape, options), options);
         }
@@ -117,8 +129,9 @@ TEST_CASE("exchanges send what their layer's formulas say") {
     REQUIRE(sent(ops, {copy_tokens}) == layer.input_all_reduced.value());
     REQUIRE(sent(ops, {gather_keys}) == layer.keys_and_values.value.value());
     // All but an even share of the tokens goes to another device.
-    const std::int64_t devices = options.group();
+    const std::int64_t devices = options.expert_parallel;
     REQUIRE(sent(ops, {to_experts}) == layer.exchanged.value() / devices * (devices - 1));
+    REQUIRE(sent(ops, {gather_rows, scatter_parts}) == layer.expert_gathered.value());
   });
 }
 
@@ -155,6 +168,34 @@ TEST_CASE("groups that span servers say how many of them are neighbours") {
   }
   CHECK(near.at(ExchangeKind::add_sums) == 2);     // all of them
   CHECK(near.at(ExchangeKind::gather_keys) == 2);  // two pairs in a server
+}
+
+TEST_CASE("devices that divide an expert are neighbours, and of its tokens each gets a part") {
+  TransformerOptions options = tokens(64);
+  options.expert_parallel = 4;
+  options.expert_tensor_parallel = 4;
+  options.devices_per_server = 2;
+  std::map<ExchangeKind, ExchangeOp> exchanges;
+  std::vector<LinearOp> products;
+  for (const LayerOp& op : transformer_ops("moe", shape_of(kQwenMoe), options).ops) {
+    if (const auto* exchange = std::get_if<ExchangeOp>(&op.shape))
+      exchanges[exchange->kind] = *exchange;
+    if (const auto* linear = std::get_if<LinearOp>(&op.shape)) products.push_back(*linear);
+  }
+  // Two of eight servers have the same experts: no token stays in its server.
+  const ExchangeOp& sent = exchanges.at(ExchangeKind::to_experts);
+  CHECK(sent.devices == 4);
+  CHECK(sent.near == 1);
+  CHECK(sent.bytes == 0);
+  CHECK(sent.network_bytes == 2 * 2 * 64 * 32 * 3 / 4);
+  const ExchangeOp& gathered = exchanges.at(ExchangeKind::gather_rows);
+  CHECK(gathered.devices == 4);
+  CHECK(gathered.near == 2);
+  CHECK(gathered.bytes == 4 * 2 * 2 * 64 * 32);
+  // Behind the router: two experts a device, of 24 / 4 columns, with the tokens of four.
+  REQUIRE(products.size() == 3);
+  CHECK(products[1] == LinearOp{NumberFormat::bf16, 4 * 2 * 64, 2 * 6, 32, 2});
+  CHECK(products[2] == LinearOp{NumberFormat::bf16, 4 * 2 * 64, 32, 6, 2});
 }
 
 TEST_CASE("layers of one kind share their ops") {

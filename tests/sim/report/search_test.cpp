@@ -362,6 +362,28 @@ TEST_CASE("costs that know no batch are tried with one sample, those of a group 
   for (const SearchRow& row : picked.rows) CHECK(row.layout.micro_batch_size == 4);
 }
 
+TEST_CASE("experts that the scenario divides are shared by as many times more GPUs") {
+  const TemporaryFolder folder;
+  const std::string mixtral =
+      folder.file("mixtral.json",
+                  R"({"model_type": "mixtral", "hidden_size": 1024, "intermediate_size": 2048,
+          "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 8,
+          "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2})");
+  const Search search = search_of(fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 512, expert_tensor_parallel: 2}}\n"
+      "cluster: {{gpus: 8, device: h100-sxm}}\ntraining: {{mini_batch_size: 32}}\n"
+      "schedule: {{name: 1f1b}}\n",
+      mixtral));
+  std::set<std::int64_t> shared;
+  const SearchReport report = report_of(search);
+  for (const SearchRow& row : report.rows) {
+    const Layout& layout = row.layout;
+    shared.insert(layout.expert);
+    CHECK(layout.batches == 2 * layout.expert / (layout.tensor * layout.context));
+  }
+  CHECK(shared == std::set<std::int64_t>{2, 4});
+}
+
 TEST_CASE("keys beside the layout that are varied are columns, data and conditions") {
   const TemporaryFolder folder;
   const Search search =
