@@ -66,37 +66,58 @@ std::vector<std::string> texts(const std::array<std::string_view, Count>& words)
   return {words.begin(), words.end()};
 }
 
-/// The values that some column of the section may hold.
-ValueFormat row_values(const RowFormat& rows) {
-  std::vector<std::string> known;
-  const auto add = [&](const std::vector<std::string>& more) {
-    known.insert(known.end(), more.begin(), more.end());
-  };
-  std::vector<ValueFormat> values;
-  for (const NamedColumn& column : rows.columns) {
-    if (column.what == Row::dtype) add(texts(kNumberFormats));
-    if (column.what == Row::pass) add(pass_words(rows.kernels));
-    if (column.what == Row::memory_kind) add(texts(kMemoryKinds));
-    if (column.what == Row::collective_kind) add(texts(kCollectiveKinds));
-    if (column.what == Row::scope) add({std::string(kInServer), std::string(kOnNetwork)});
-    if (column.what == Row::bytes) values.push_back(format::bytes());
-    if (column.what == Row::causal) values.push_back(boolean());
+ValueFormat column_format(KernelClass kernels, RowColumn column) {
+  switch (column) {
+    case Row::dtype:
+      return format::words(texts(kNumberFormats));
+    case Row::pass:
+      return format::words(pass_words(kernels));
+    case Row::accumulate:
+      return format::words(texts(kAccumulations));
+    case Row::memory_kind:
+      return format::words(texts(kMemoryKinds));
+    case Row::collective_kind:
+      return format::words(texts(kCollectiveKinds));
+    case Row::scope:
+      return format::words({std::string(kInServer), std::string(kOnNetwork)});
+    case Row::causal:
+      return boolean();
+    case Row::size:
+    case Row::query_size:
+    case Row::value_size:
+    case Row::devices:
+      return count(1, kLargestSize);
+    case Row::bytes:
+      return format::bytes();
+    case Row::time:
+      return duration();
+    case Row::spread:
+      return real(1000);
+    case Row::layout:
+    case Row::how:
+      break;
   }
-  values.push_back(format::words(known));
-  values.push_back(count(1));
-  values.push_back(duration());
-  values.push_back(real(1000));
-  values.push_back(text());  // how, layout, accumulate
-  return list({list(std::move(values), static_cast<std::int64_t>(rows.least_columns()),
-                    static_cast<std::int64_t>(rows.columns.size()))});
+  return text();
+}
+
+/// A list of rows: of as many columns as there are, or without some of the last.
+ValueFormat rows_format(const RowFormat& rows) {
+  std::vector<ValueFormat> columns;
+  std::vector<ValueFormat> lengths;
+  for (const NamedColumn& column : rows.columns) {
+    columns.push_back(column_format(rows.kernels, column.what));
+    const auto count = static_cast<std::int64_t>(columns.size());
+    if (columns.size() >= rows.least_columns()) lengths.push_back(list(columns, count, count));
+  }
+  return list(std::move(lengths));
 }
 
 KeyFormat rows_key(KernelClass kernels, std::string_view meaning) {
-  return {name_of(kernels), {row_values(row_format(kernels)), nothing()}, meaning};
+  return {name_of(kernels), {rows_format(row_format(kernels)), nothing()}, meaning};
 }
 
 KeyFormat factor_key(std::string_view name, std::string_view meaning) {
-  return {name, {real(1000)}, meaning, "1"};
+  return {name, {real(1000)}, meaning};
 }
 
 }  // namespace
@@ -156,9 +177,10 @@ const SectionFormat& closure_format() {
   static const SectionFormat closure = {
       .name = "closure",
       .text = "How much longer kernels take in a training step than timed alone, by class.",
-      .keys = {factor_key("gemm", "Of products, also grouped and batched ones."),
-               factor_key("sdpa", "Of attention."),
-               factor_key("memory", "Of memory-bound kernels."),
+      .keys = {factor_key("gemm",
+                          "Of products, also grouped and batched ones; absent: that of the stack."),
+               factor_key("sdpa", "Of attention; absent: 1."),
+               factor_key("memory", "Of memory-bound kernels; absent: 1."),
                {"from", {list({text()})}, "What the factors were derived from."}}};
   return closure;
 }

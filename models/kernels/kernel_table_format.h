@@ -56,6 +56,9 @@ const RowFormat& row_format(KernelClass kernels);
 std::vector<std::string> pass_words(KernelClass kernels);
 std::string_view pass_word(KernelClass kernels, KernelPass pass);
 
+/// The largest size of a kernel.
+inline constexpr std::int64_t kLargestSize = 1'000'000'000'000;
+
 /// A layout that is not said.
 inline constexpr std::string_view kAnyLayout = "any";
 

@@ -137,8 +137,7 @@ class RowReader {
   }
 
   void read_size(const YamlNode& node, const std::string& path, std::int64_t& size) {
-    constexpr std::int64_t max = 1'000'000'000'000;
-    if (const auto count = read_count(node, path, 1, max, problems_)) size = *count;
+    if (const auto count = read_count(node, path, 1, kLargestSize, problems_)) size = *count;
   }
 
   void read_bytes_of(const YamlNode& node, const std::string& path) {
@@ -199,14 +198,18 @@ class KernelTableReader {
     }
   }
 
+  void read_clock(const YamlNode& node) {
+    const SectionReader checked(node, "provenance.clock", clock_format(), problems_);
+    read_texts(node, "provenance.clock", table_.clock);
+  }
+
   void read_provenance(SectionReader& file) {
     const YamlNode* node = file.child("provenance");
     if (!is_filled(node)) return;
     const SectionReader checked(*node, "provenance", kernels_provenance_format(), problems_);
     YamlNode rest = *node;
     if (const YamlNode::Entry* clock = entry_of(rest, "clock"); clock) {
-      const SectionReader of_clock(clock->value, "provenance.clock", clock_format(), problems_);
-      read_texts(clock->value, "provenance.clock", table_.clock);
+      if (is_filled(&clock->value)) read_clock(clock->value);
       std::erase_if(rest.entries, [](const YamlNode::Entry& e) { return e.key == "clock"; });
     }
     read_texts(rest, "provenance", table_.provenance);
@@ -228,8 +231,8 @@ class KernelTableReader {
     read_factor(section, "gemm", table_.closure.gemm);
     read_factor(section, "sdpa", table_.closure.sdpa);
     read_factor(section, "memory", table_.closure.memory);
-    if (const YamlNode* from = section.child("from"); from) {
-      for (const YamlNode& item : from->items) {
+    if (const std::vector<YamlNode>* from = section.list("from")) {
+      for (const YamlNode& item : *from) {
         if (auto text = read_text(item, "closure.from", problems_))
           table_.closure.from.push_back(*std::move(text));
       }
