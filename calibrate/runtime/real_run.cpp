@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "calibrate/runtime/provenance_check.h"
+#include "calibrate/runtime/refused_training.h"
 #include "sim/engine/idle.h"
 #include "sim/setup/resolve_setup.h"
 
@@ -133,6 +134,7 @@ double RealRun::spread_of_rounds() const {
 
 Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
                              const RunOptions& options) {
+  if (auto refused = check_flush(scenario)) return *refused;
   // The same schedule that is simulated, without models of costs that a real run has by itself.
   Scenario bare = scenario;
   if (backend.has_own_overheads()) bare.overheads = {};

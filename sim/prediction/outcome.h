@@ -70,7 +70,7 @@ struct Outcome {
   /// The same as a share of the device's peak, "MFU" (Chowdhery et al. 2022, appendix B); nothing
   /// if the peak is unknown.
   std::optional<double> model_flops_utilization() const;
-  /// sent_in_groups_s as a share of the device time, which is makespan x devices.
+  /// sent_in_groups_s as a share of the device time, which is devices x Metrics::whole().
   std::optional<double> sent_in_groups_fraction() const;
   /// Whether every device's memory peak is within the limit; nothing without a limit.
   std::optional<bool> fits() const;

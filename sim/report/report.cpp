@@ -31,6 +31,9 @@ std::string summary(const Outcome& p) {
     line("iteration time", time_text(p.iteration_time_s),
          fmt::format("{} x the period", p.setup.micro_batches));
     line("steady period", time_text(m.steady->period_s), "for each micro-batch");
+  } else if (m.period) {
+    line("iteration time", time_text(p.iteration_time_s),
+         "the period: each device begins the next iteration at once (training.flush: none)");
   } else {
     line("iteration time", time_text(p.iteration_time_s));
   }
@@ -75,7 +78,7 @@ std::string summary(const Outcome& p) {
     return p.formula ? fmt::format("; by formula {}{}", percent(value), text) : std::string();
   };
   line("bubble fraction", percent(m.bubble_fraction()),
-       "idle / (devices x makespan)" + whole +
+       (m.period ? "idle / (devices x period)" : "idle / (devices x makespan)") + whole +
            (p.formula ? formula(p.formula->bubble_fraction, ", from " + p.formula->text + positions)
                       : ""));
   line("bubble overhead", percent(m.bubble_overhead()),
@@ -107,7 +110,7 @@ std::string device_table(const Outcome& p) {
     const DeviceMetrics& device = p.metrics.devices[slot];
     const DeviceMemory& memory = p.memory[slot];
     const double bubble =
-        p.metrics.makespan.count() > 0 ? seconds(device.idle) / seconds(p.metrics.makespan) : 0;
+        p.metrics.whole().count() > 0 ? seconds(device.idle) / seconds(p.metrics.whole()) : 0;
     std::vector<std::string> row = {p.device_name(slot),
                                     stages_of(stages[slot]),
                                     to_text(device.busy),

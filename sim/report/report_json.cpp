@@ -49,14 +49,13 @@ Json memory_parts(const MemoryParts& peak) {
 Json device(const Outcome& p, std::size_t slot, const std::vector<std::uint32_t>& stages) {
   const DeviceMetrics& metrics = p.metrics.devices[slot];
   const DeviceMemory& memory = p.memory[slot];
-  const auto makespan = static_cast<double>(p.metrics.makespan.count());
+  const auto whole = static_cast<double>(p.metrics.whole().count());
   return {{"device", p.graph.devices[slot].value},
           {"stages", stages},
           {"busy_s", seconds(metrics.busy)},
           {"idle_s", seconds(metrics.idle)},
           {"span_s", seconds(metrics.span)},
-          {"bubble_fraction",
-           makespan > 0 ? static_cast<double>(metrics.idle.count()) / makespan : 0.0},
+          {"bubble_fraction", whole > 0 ? static_cast<double>(metrics.idle.count()) / whole : 0.0},
           {"idle_by_cause_s", causes(metrics.idle_by_cause)},
           {"peak_in_flight", memory.peak_in_flight},
           {"weight_versions", memory.weight_versions},
@@ -102,6 +101,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
       {"steady_bubble_fraction", m.steady ? Json(m.steady->bubble_fraction) : Json(nullptr)},
       {"communication_stall_fraction", m.communication_stall_fraction()},
       {"sent_in_groups_fraction", or_null(p.sent_in_groups_fraction())}};
+  if (m.period) json["flush"] = "none";
   json["formula"] = nullptr;
   if (p.formula) {
     json["formula"] = {{"bubble_fraction", p.formula->bubble_fraction},

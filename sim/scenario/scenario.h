@@ -94,6 +94,9 @@ struct Scenario {
   bool gather_ahead = false;  ///< Weights of a sharded optimizer are gathered beside the next
                               ///< forwards.
   Mark gather_mark;
+  bool flushes =
+      true;  ///< All devices end a mini-batch before any begins the next: training.flush.
+  Mark flush_mark;
   Overheads overheads;
   std::optional<NoiseSection> noise;  ///< Set if runs with noise are sampled.
   std::vector<std::string> notes;     ///< Remarks of reading that are no errors.

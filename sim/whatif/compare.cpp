@@ -211,7 +211,7 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
   run.layers = p.layers();
   if (const auto parameters = p.parameters()) run.parameters_bytes = parameters->count;
   if (p.model_flops) run.model_flops_per_sample = *p.model_flops / p.samples_per_iteration();
-  run.flushes = !m.steady;
+  run.flushes = !m.steady && p.graph.flushes;
   run.model_flops_utilization = p.model_flops_utilization();
   run.bubble_fraction = m.steady ? m.steady->bubble_fraction : m.bubble_fraction();
   run.communication_stall_fraction = m.communication_stall_fraction();

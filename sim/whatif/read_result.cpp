@@ -138,7 +138,7 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
     if (const auto flops = reader.number_or_null(json, "model_flops"))
       run.model_flops_per_sample = *flops / run.samples();
   }
-  run.flushes = !steady;
+  run.flushes = !steady && !(json.contains("flush") && json["flush"] == "none");
   run.estimated = texts_of(reader, json, "estimated");
   if (json.contains("notes")) run.notes = texts_of(reader, json, "notes");
   run.devices_used = json.contains("devices_used") ? reader.count(json, "devices_used")
