@@ -67,6 +67,7 @@ class Estimator {
       }
     }
     if (estimated_ > 0) model_.profile.estimated = words();
+    if (by_kernels_ > 0 && by_kernels_ == all_) model_.profile.errors = errors();
     return std::nullopt;
   }
 
@@ -182,7 +183,10 @@ class Estimator {
       reduces_ = reduces_ || layer.replicated.count > 0;
     }
     ++estimated_;
-    by_kernels_ += by_kernels(costs) ? 1 : 0;
+    if (by_kernels(costs)) {
+      ++by_kernels_;
+      kind_ = std::max(kind_, run_kind(*costs.ops));
+    }
     in_fp8_ = in_fp8_ || has_fp8(costs);
     return std::nullopt;
   }
@@ -194,6 +198,11 @@ class Estimator {
     if (setting.model.stack().hides_tensor == 0) return "";
     return setting.overlap.on ? ", tensor parallelism overlapped"
                               : ", tensor parallelism not overlapped (schedule.bucket)";
+  }
+
+  PublishedErrors errors() const {
+    const KernelModel& kernels = estimate_.kernels->model;
+    return published_errors(kind_, kernels.device().traits, kernels.stack());
   }
 
   std::string words() const {
@@ -222,6 +231,7 @@ class Estimator {
   std::map<std::pair<const LayerOps*, std::int64_t>, LayerParts> parts_;
   std::size_t estimated_ = 0;
   std::size_t by_kernels_ = 0;
+  RunKind kind_ = RunKind::dense;  ///< The least sure kind of these.
   std::size_t all_ = 0;
   bool has_updates_ = false;
   bool reduces_ = false;  ///< Over the group.

@@ -16,6 +16,7 @@
 #include "models/import/transformer_layers.h"
 #include "models/network/network.h"
 #include "models/profile/profile.h"
+#include "models/profile/roofline.h"
 #include "schedules/files/schedule_file.h"
 #include "schedules/generators/generators.h"
 #include "schedules/order/weight_versions.h"
@@ -81,8 +82,9 @@ struct Scenario {
   std::int64_t micro_batch_size = 1;
   std::int64_t copies =
       1;  ///< Copies of the pipeline: data_parallel, or all devices with data-parallel.
-  std::optional<FlopsPerSecond> peak;  ///< The device's peak in the model's number format.
-  std::optional<double> efficiency;    ///< The share of the peaks that estimated times assume.
+  std::optional<FlopsPerSecond> peak;           ///< The device's peak in the model's number format.
+  std::optional<DeviceRoofline> estimated_for;  ///< The device that times are estimated for.
+  bool by_kernels = false;                      ///< Its kernels give them; else its roofline.
   double optimizer_state = 0;
   double gradient_width = 1;  ///< Bytes of gradients per byte of parameters.
   Mark gradient_mark;

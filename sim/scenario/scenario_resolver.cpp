@@ -164,7 +164,8 @@ class ScenarioResolver {
     Estimate estimate{.device = *roofline,
                       .kernels = kernel_setting(*roofline),
                       .optimizer = {scenario_.optimizer_state, scenario_.gradient_width}};
-    if (!estimate.kernels) scenario_.efficiency = roofline->efficiency;
+    scenario_.estimated_for = *roofline;
+    scenario_.by_kernels = estimate.kernels.has_value();
     Model& model = scenario_.model.edit();
     if (auto problem = estimate_times(model, estimate, written_.cluster.device->mark))
       return problems_.push_back(*std::move(problem));
