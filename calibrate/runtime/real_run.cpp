@@ -66,6 +66,7 @@ std::vector<std::size_t> add_times(const Executed& executed, RealRun& real) {
 /// Adds the outcome of the shown iteration, which represents all.
 std::optional<Diagnostics> add_outcome(Executed executed, RealRun& real) {
   const MeasuredIteration& shown = real.iterations[real.shown];
+  executed.setup.forget_errors();
   auto outcome = assess(std::move(executed.setup), std::move(executed.graph), shown.trace);
   if (!outcome) return outcome.problems();
   real.outcome = *std::move(outcome);

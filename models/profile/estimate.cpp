@@ -94,6 +94,8 @@ class Estimator {
       model_.profile.kernel_shares = shares();
       model_.profile.estimated = words();
     }
+    const bool is_modelled = by_kernels_ > 0 && by_kernels_ == all_;
+    if (is_modelled && !estimate_.kernels->model.measured()) model_.profile.errors = errors();
     return std::nullopt;
   }
 
@@ -213,7 +215,10 @@ class Estimator {
       reduces_ = reduces_ || layer.replicated.count > 0;
     }
     ++estimated_;
-    by_kernels_ += by_kernels(costs) ? 1 : 0;
+    if (by_kernels(costs)) {
+      ++by_kernels_;
+      kind_ = std::max(kind_, run_kind(*costs.ops));
+    }
     in_fp8_ = in_fp8_ || has_fp8(costs);
     return std::nullopt;
   }
@@ -248,6 +253,11 @@ class Estimator {
     return text + closure_words(estimate_.kernels->model);
   }
 
+  PublishedErrors errors() const {
+    const KernelModel& kernels = estimate_.kernels->model;
+    return published_errors(kind_, kernels.device().traits, kernels.stack());
+  }
+
   std::string words() const {
     const std::string some =
         estimated_ < all_ ? fmt::format(" of {} of {} layers", estimated_, all_) : "";
@@ -277,6 +287,7 @@ class Estimator {
   KernelSums kernels_;
   std::size_t estimated_ = 0;
   std::size_t by_kernels_ = 0;
+  RunKind kind_ = RunKind::dense;  ///< The least sure kind of these.
   std::size_t all_ = 0;
   bool has_updates_ = false;
   bool reduces_ = false;  ///< Over the group.

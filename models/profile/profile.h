@@ -13,6 +13,7 @@
 
 #include "base/number_format.h"
 #include "base/units.h"
+#include "models/kernels/published_errors.h"
 #include "models/ops/layer_op.h"
 #include "models/profile/layer_graph.h"
 #include "models/profile/layer_work.h"
@@ -213,6 +214,8 @@ struct Profile {
   DeviceGroup group;
   std::string estimated;  ///< The derivation of times that were not given; "" = all were given.
   std::optional<KernelShares> kernel_shares;  ///< Of these; set with a table of kernels.
+  /// How far published runs lie from such times; nothing unless kernels gave all layers theirs.
+  std::optional<PublishedErrors> errors{};
 
   /// Whether there is a measurement at this batch size.
   bool holds(std::int64_t batch) const;

@@ -270,6 +270,11 @@ std::optional<bool> Outcome::fits() const {
   return true;
 }
 
+std::optional<TimeRange> Outcome::likely_iteration_time() const {
+  if (!setup.errors) return std::nullopt;
+  return TimeRange{setup.errors->low * iteration_time_s, setup.errors->high * iteration_time_s};
+}
+
 double Outcome::samples_per_iteration() const {
   return setup.copies() * static_cast<double>(setup.micro_batches) *
          static_cast<double>(setup.micro_batch_size);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/quantity.h"
 #include "base/table.h"
@@ -37,6 +38,8 @@ std::string summary(const Outcome& p) {
   } else {
     line("iteration time", time_text(p.iteration_time_s));
   }
+  if (const auto likely = p.likely_iteration_time())
+    line("sure to", range_text(*likely), short_text(*p.setup.errors));
   if (p.uncertainty) {
     const Uncertainty& u = *p.uncertainty;
     const auto at = [&](double share) { return u.iteration_time_s(share); };
@@ -195,6 +198,12 @@ std::string version_table(const Outcome& p) {
 }
 
 }  // namespace
+
+std::string range_text(const TimeRange& range) {
+  const double last = range.low_s > 0 ? std::pow(10, std::ceil(std::log10(range.low_s)) - 3) : 1;
+  const auto rounded = [&](double time_s) { return std::round(time_s / last) * last; };
+  return fmt::format("{} to {}", time_text(rounded(range.low_s)), time_text(rounded(range.high_s)));
+}
 
 std::string remarks(const Outcome& p) {
   std::string text;

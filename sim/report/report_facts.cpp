@@ -36,11 +36,13 @@ std::string numbers(const Values& values) {
 
 std::vector<ReportFigure> figures_of(const Outcome& p) {
   const Metrics& m = p.metrics;
+  const auto likely = p.likely_iteration_time();
   std::vector<ReportFigure> figures = {
       {"Iteration time", time_text(p.iteration_time_s),
        m.steady   ? fmt::format("{} x the period of {}", p.setup.micro_batches,
                                 time_text(m.steady->period_s))
        : m.period ? "the period: no flush between mini-batches"
+       : likely   ? fmt::format("of one mini-batch; sure to {}", range_text(*likely))
                   : "of one mini-batch"},
       {"Throughput",
        p.throughput_samples_per_s ? fmt::format("{:.5g} /s", *p.throughput_samples_per_s) : "-",

@@ -39,6 +39,17 @@ Json uncertainty(const Outcome& p) {
       {"throughput_samples_per_s", percentiles(throughput)}};
 }
 
+/// The times between which nine of ten such runs lie. Requires: there is one.
+Json interval(const Outcome& p) {
+  const TimeRange likely = *p.likely_iteration_time();
+  return {{"low", likely.low_s},
+          {"high", likely.high_s},
+          {"coverage", kErrorCoverage},
+          {"kind", name(p.setup.errors->kind)},
+          {"runs", p.setup.errors->runs},
+          {"from", to_text(*p.setup.errors)}};
+}
+
 Json memory_parts(const MemoryParts& peak) {
   return {{"weights_bytes", peak.weights.count},     {"gradients_bytes", peak.gradients.count},
           {"optimizer_bytes", peak.optimizer.count}, {"activations_bytes", peak.activations.count},
@@ -146,6 +157,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
                        {"staleness", use.staleness()}});
   }
   if (m.steady) json["weights"] = std::move(weights);
+  if (p.setup.errors) json["iteration_time_interval_s"] = interval(p);
   if (p.uncertainty) json["uncertainty"] = uncertainty(p);
   if (!p.setup.recomputed.empty()) json["recomputed_layers"] = p.setup.recomputed;
   json["notes"] = p.setup.notes;

@@ -17,6 +17,7 @@
 #include "models/kernels/kernel_model.h"
 #include "models/network/network.h"
 #include "models/profile/profile.h"
+#include "models/profile/roofline.h"
 #include "schedules/files/schedule_file.h"
 #include "schedules/generators/generators.h"
 #include "schedules/order/weight_versions.h"
@@ -82,10 +83,9 @@ struct Scenario {
   std::int64_t micro_batch_size = 1;
   std::int64_t copies =
       1;  ///< Copies of the pipeline: data_parallel, or all devices with data-parallel.
-  std::optional<FlopsPerSecond> peak;  ///< The device's peak in the model's number format.
-  std::optional<double> efficiency;    ///< The share of the peaks that estimated times assume.
-  /// The kernels that estimated times come from; null = none does.
-  std::shared_ptr<const KernelModel> kernels;
+  std::optional<FlopsPerSecond> peak;           ///< The device's peak in the model's number format.
+  std::optional<DeviceRoofline> estimated_for;  ///< The device that times are estimated for.
+  std::shared_ptr<const KernelModel> kernels;   ///< Its kernels; null = its roofline gives them.
   double optimizer_state = 0;
   double gradient_width = 1;  ///< Bytes of gradients per byte of parameters.
   Mark gradient_mark;

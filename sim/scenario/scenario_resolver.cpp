@@ -165,11 +165,9 @@ class ScenarioResolver {
     Estimate estimate{.device = *roofline,
                       .kernels = kernel_setting(*roofline),
                       .optimizer = {scenario_.optimizer_state, scenario_.gradient_width}};
-    if (estimate.kernels) {
+    scenario_.estimated_for = *roofline;
+    if (estimate.kernels)
       scenario_.kernels = std::make_shared<const KernelModel>(estimate.kernels->model);
-    } else {
-      scenario_.efficiency = roofline->efficiency;
-    }
     Model& model = scenario_.model.edit();
     if (auto problem = estimate_times(model, estimate, written_.cluster.device->mark))
       return problems_.push_back(*std::move(problem));

@@ -434,6 +434,8 @@ Result<std::vector<LayerCosts>> layer_costs(const Scenario& scenario, TrainingSe
   const Profile& profile = scenario.model->profile;
   SizedCosts sized = costs_at(profile, scenario.micro_batch_size);
   if (!sized.estimated.empty()) setup.estimated.push_back(sized.estimated);
+  setup.errors = profile.errors;
+  if (setup.errors) setup.estimated.push_back(estimate_of(*setup.errors));
   if (const SliceChoice& slices = scenario.schedule.slices; slices.count > 1) {
     cut_into_slices(sized.layers, slices.count);
     for (std::string& note :
