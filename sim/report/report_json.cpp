@@ -42,12 +42,9 @@ Json uncertainty(const Outcome& p) {
 /// The times between which nine of ten such runs lie. Requires: there is one.
 Json interval(const Outcome& p) {
   const TimeRange likely = *p.likely_iteration_time();
-  return {{"low", likely.low_s},
-          {"high", likely.high_s},
-          {"coverage", kErrorCoverage},
-          {"kind", name(p.setup.errors->kind)},
-          {"runs", p.setup.errors->runs},
-          {"from", to_text(*p.setup.errors)}};
+  return {{"low", likely.low_s},          {"high", likely.high_s},
+          {"coverage", kErrorCoverage},   {"kind", name(p.setup.errors->kind)},
+          {"runs", p.setup.errors->runs}, {"from", to_text(*p.setup.errors)}};
 }
 
 Json memory_parts(const MemoryParts& peak) {
