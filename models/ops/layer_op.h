@@ -171,4 +171,8 @@ OpFlops flops_of(const LayerOps& ops);
 /// its scores, the gradients of the scores before and behind the softmax.
 std::int64_t temporary_bytes(const LayerOps& ops);
 
+/// The most bytes that one op holds so or sends, keys and values as often as heads repeat them;
+/// exact up to 2^53.
+std::int64_t largest_bytes(const LayerOps& ops);
+
 }  // namespace plumbline
