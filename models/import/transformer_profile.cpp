@@ -27,26 +27,29 @@ Diagnostic refused(std::string message, std::string help) {
   return input_error({}, std::move(message), std::move(help));
 }
 
+/// `what` is a count with its limit.
+Diagnostic too_large(const std::string& name, std::string_view what,
+                     const TransformerOptionNames& names) {
+  return refused(fmt::format("layer '{}' has more than the {}", name, what),
+                 fmt::format("a shorter {} or a smaller {}; or the sizes in the file are wrong",
+                             names.sequence, names.batch));
+}
+
+constexpr std::string_view kMostBytes = "10^15 B that are accepted";
+
 /// Errors: a layer that no profile may hold.
 std::optional<Diagnostic> check_large(const LayerDerivation& layer, const std::string& name,
                                       SaturatingCount parameter_bytes,
                                       const TransformerOptionNames& names) {
-  const auto max = [](std::initializer_list<SaturatingCount> counts) {
-    std::int64_t largest = 0;
-    for (const SaturatingCount& count : counts) largest = std::max(largest, count.value());
-    return largest;
-  };
-  const bool too_much_work = !forward_flops(layer).is_exact() || !input_flops(layer).is_exact();
-  if (!too_much_work &&
-      max({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
-           layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced, layer.exchanged,
-           layer.expert_gathered, 2 * layer.keys_and_values.value}) <= kLargestQuantity)
-    return std::nullopt;
-  return refused(fmt::format("layer '{}' has {}", name,
-                             too_much_work ? "more than the 2^53 FLOPs that are counted"
-                                           : "more than the 10^15 B that are accepted"),
-                 fmt::format("a shorter {} or a smaller {}; or the sizes in the file are wrong",
-                             names.sequence, names.batch));
+  if (!forward_flops(layer).is_exact() || !input_flops(layer).is_exact())
+    return too_large(name, "2^53 FLOPs that are counted", names);
+  for (const SaturatingCount& bytes :
+       {parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic, layer.input_traffic,
+        layer.weight_traffic, 2 * layer.all_reduced, layer.exchanged, layer.expert_gathered,
+        2 * layer.keys_and_values.value}) {
+    if (bytes.value() > kLargestQuantity) return too_large(name, kMostBytes, names);
+  }
+  return std::nullopt;
 }
 
 /// "  40960 = 2 T h  the norm's output" for each summand.
@@ -477,6 +480,8 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     const auto [own, is_first] = ops.try_emplace(layer.kind);
     if (is_first) {
       own->second = std::make_shared<const LayerOps>(transformer_ops(layer.kind, shape, options));
+      if (largest_bytes(*own->second) > kLargestQuantity)
+        return too_large(layer_name, kMostBytes, *options.names);
       profile.comments.above_layer.emplace(layer_name,
                                            formula_lines(layer, shape.routing(), options));
     }

@@ -83,4 +83,14 @@ std::int64_t temporary_bytes(const LayerOps& ops) {
   return most;
 }
 
+std::int64_t largest_bytes(const LayerOps& ops) {
+  std::int64_t most = temporary_bytes(ops);
+  for (const LayerOp& op : ops.ops) {
+    if (const auto* exchange = std::get_if<ExchangeOp>(&op.shape))
+      most = std::max({most, (SaturatingCount{exchange->bytes} * exchange->repeated).value(),
+                       exchange->network_bytes});
+  }
+  return most;
+}
+
 }  // namespace plumbline

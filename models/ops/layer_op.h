@@ -179,4 +179,8 @@ OpFlops flops_of(const LayerOps& ops);
 /// fused, the gradients of the logits and of their softmax's logarithms, both in fp32.
 std::int64_t temporary_bytes(const LayerOps& ops);
 
+/// The most bytes that one op holds so or sends, keys and values as often as heads repeat them;
+/// exact up to 2^53.
+std::int64_t largest_bytes(const LayerOps& ops);
+
 }  // namespace plumbline

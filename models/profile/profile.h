@@ -80,7 +80,8 @@ struct LayerCosts {
   Bytes activation;  ///< Kept from F until B: with its own output, without its input.
   Bytes temporary;   ///< Held while its backward runs, beside all that is kept.
   std::optional<LayerWork> work;
-  std::shared_ptr<const LayerOps> ops;  ///< The ops of `work`; null = not known.
+  /// The ops of `work`, in the profile's dtype; null = not known.
+  std::shared_ptr<const LayerOps> ops;
   bool timed = true;  ///< Whether forward and backward were given; they win over `work`.
   std::optional<Selective> selective;
   SentShares sent;  ///< For times from estimate_times; else 0.

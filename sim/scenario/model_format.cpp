@@ -5,6 +5,7 @@
 #include "models/import/transformer_layers.h"
 #include "models/profile/layer_format.h"
 #include "models/profile/model_checks.h"
+#include "models/profile/op_format.h"
 #include "sim/scenario/model_section.h"
 #include "sim/scenario/scenario_format.h"
 #include "sim/scenario/synonyms.h"
@@ -43,6 +44,7 @@ const SectionFormat& model_section_format() {
                {"uniform", {section(&uniform_format)}, "Equal layers in a chain."},
                layers_key(),
                edges_key(),
+               ops_key(),
                {"pipedream", {file()}, "A profile of PipeDream's, graph.txt, read directly."},
                {"network",
                 {file()},
@@ -149,6 +151,7 @@ const SectionFormat& model_section_format() {
                 {"hidden_dropout", "huggingface"}},
       .excludes = {{"dtype", "profile", "pipedream"},
                    {"group", "profile", "pipedream", "huggingface"},
+                   {"ops", "profile", "pipedream", "huggingface"},
                    {"batch", "huggingface"}},
       .elsewhere = words_elsewhere};
   return model;
