@@ -101,7 +101,18 @@ void add_divided_lines(std::vector<std::string>& lines, const LayerDerivation& l
                               options.sequence_parallel ? "R" : "T"));
 }
 
-std::vector<std::string> formula_lines(const LayerDerivation& layer, const ExpertRouting& routing,
+/// Of a block whose attention and MLP run side by side.
+void add_parallel_lines(std::vector<std::string>& lines, const LayerDerivation& layer,
+                        const TransformerOptions& options) {
+  lines.emplace_back("  attention's output: forward and backward for the input also twice e T h");
+  if (!options.sequence_parallel) return;
+  const std::int64_t norms = std::count_if(layer.parameters.begin(), layer.parameters.end(),
+                                           [](const Term& term) { return term.what == "norm"; });
+  lines.push_back(
+      fmt::format("  in each of the three {} times e T h, gathered or added up", norms + 1));
+}
+
+std::vector<std::string> formula_lines(const LayerDerivation& layer, const TransformerShape& shape,
                                        const TransformerOptions& options) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{}, for one micro-batch of one device:", layer.kind));
@@ -144,10 +155,13 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
       lines.emplace_back(
           "  dropout: forward and backward for the input each move its tensor twice, its mask "
           "once");
-    if (options.sequence_parallel)
+    if (shape.is_parallel() && layer.kind != "head") {
+      add_parallel_lines(lines, layer, options);
+    } else if (options.sequence_parallel) {
       lines.emplace_back(
           "  behind each norm in each of the three: twice e T h, gathered or added up");
-    if (layer.exchanged.value() > 0) add_dispatch_lines(lines, layer, routing, options);
+    }
+    if (layer.exchanged.value() > 0) add_dispatch_lines(lines, layer, shape.routing(), options);
     if (layer.expert_gathered.value() > 0) add_divided_lines(lines, layer, options);
     if (const Term& gathered = layer.keys_and_values; gathered.value.value() > 0) {
       const std::int64_t devices = options.context_parallel;
@@ -482,8 +496,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
       own->second = std::make_shared<const LayerOps>(transformer_ops(layer.kind, shape, options));
       if (largest_bytes(*own->second) > kLargestQuantity)
         return too_large(layer_name, kMostBytes, *options.names);
-      profile.comments.above_layer.emplace(layer_name,
-                                           formula_lines(layer, shape.routing(), options));
+      profile.comments.above_layer.emplace(layer_name, formula_lines(layer, shape, options));
     }
     const std::int64_t replicated = replicated_parameters(layer, options).value();
     layers.push_back({std::move(layer_name),

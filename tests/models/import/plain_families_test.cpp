@@ -14,6 +14,11 @@
 namespace plumbline {
 namespace {
 
+using test::kFalcon;
+using test::kNemotron;
+using test::kNeoX;
+using test::kPhi;
+using test::kStarcoder;
 using test::profile_of;
 using test::shape_of;
 using test::tokens;
@@ -21,26 +26,6 @@ using test::tokens;
 std::int64_t parameters_of(const std::string& config) {
   return profile_of(config, tokens(128)).totals.parameters.value();
 }
-
-/// Small models, one for each family and order of a block.
-const std::string kNemotron =
-    R"({"model_type": "nemotron", "hidden_size": 64, "intermediate_size": 160, "vocab_size": 100,
-        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "hidden_act": "relu2", "partial_rotary_factor": 0.5, "attention_dropout": 0})";
-const std::string kStarcoder =
-    R"({"model_type": "starcoder2", "hidden_size": 64, "intermediate_size": 160, "vocab_size": 100,
-        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2})";
-const std::string kNeoX =
-    R"({"model_type": "gpt_neox", "hidden_size": 64, "intermediate_size": 160, "vocab_size": 100,
-        "num_hidden_layers": 2, "num_attention_heads": 4, "rotary_pct": 0.25,
-        "rotary_emb_base": 10000, "hidden_act": "gelu_fast"})";
-const std::string kPhi =
-    R"({"model_type": "phi", "hidden_size": 64, "intermediate_size": 160, "vocab_size": 100,
-        "num_hidden_layers": 2, "num_attention_heads": 4})";
-const std::string kFalcon =
-    R"({"model_type": "falcon", "hidden_size": 64, "ffn_hidden_size": 160, "vocab_size": 100,
-        "num_hidden_layers": 2, "num_attention_heads": 4, "num_kv_heads": 2,
-        "new_decoder_architecture": true})";
 
 std::string with(std::string config, const std::string& keys) {
   config.insert(config.rfind('}'), ", " + keys);

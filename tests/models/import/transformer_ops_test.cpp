@@ -15,8 +15,12 @@ namespace plumbline {
 namespace {
 
 using test::kDeepSeek;
+using test::kFalcon;
 using test::kGpt2;
 using test::kLlama;
+using test::kNemotron;
+using test::kNeoX;
+using test::kPhi;
 using test::kQwenMoe;
 using test::profile_of;
 using test::shape_of;
@@ -82,10 +86,12 @@ void each_layer(Check&& check) {
   // DeepSeek's with two modules for further tokens.
   std::string further = kDeepSeek;
   further.insert(further.rfind('}'), R"(, "num_nextn_predict_layers": 2)");
-  for (const std::string& config : {kLlama, kGpt2, kQwenMoe, kDeepSeek, further}) {
+  for (const std::string& config :
+       {kLlama, kGpt2, kQwenMoe, kDeepSeek, further, kNemotron, kNeoX, kPhi, kFalcon}) {
     const TransformerShape shape = shape_of(config);
     for (TransformerOptions options : layouts(shape.has_experts())) {
       for (const bool split : {false, true}) {
+        if (split && shape.is_parallel()) continue;
         options.split_blocks = split;
         options.mtp = shape.further_predictions > 0;
         for (const LayerDerivation& layer : derive_layers(shape, options)) {
