@@ -12,6 +12,7 @@
 
 #include "base/number_format.h"
 #include "base/saturating_count.h"
+#include "models/import/recompute_modules.h"
 #include "models/import/transformer_shape.h"
 
 namespace plumbline {
@@ -75,6 +76,8 @@ struct TransformerOptions {
   bool fp8_dispatch = false;
   bool split_blocks = false;  ///< Attention and MLP as layers of their own.
   bool mtp = false;           ///< The modules that predict further tokens are trained, too.
+  /// The modules that selective recomputation runs again; nothing: the usual parts.
+  std::optional<RecomputeModules> recompute_modules{};
   const TransformerOptionNames* names = &kCommandLineNames;
 
   /// Devices that a scenario's device stands for.
@@ -90,6 +93,11 @@ struct TransformerOptions {
     return !devices_per_server || devices <= *devices_per_server;
   }
 
+  /// Whether selective recomputation runs this part of a layer again.
+  bool makes_again(const LayerPart& part) const {
+    return recompute_modules ? recompute_modules->meets(part.modules) : part.is_usual;
+  }
+
   std::int64_t tokens() const { return sequence * batch; }
   /// Of a micro-batch of the device, of which context parallelism leaves others the rest.
   std::int64_t own_tokens() const { return tokens() / context_parallel; }
@@ -101,7 +109,7 @@ struct Term {
   std::string formula;  ///< In the symbols of symbol_lines().
   SaturatingCount value;
   bool is_split = false;    ///< The devices of an expert-parallel group hold different ones.
-  SaturatingCount again{};  ///< Of kept bytes, what costs little to make again.
+  SaturatingCount again{};  ///< Of kept bytes, what selective recomputation makes again.
 };
 
 /// One summand of the forward's FLOPs; the backward's follow from it.
@@ -126,11 +134,15 @@ struct LayerDerivation {
   std::vector<Term> parameters;  ///< Numbers, not bytes.
   std::vector<WorkTerm> flops;
   std::vector<Term> kept;               ///< Bytes from the forward to the backward.
-  SaturatingCount recompute_flops;      ///< To make again what of that costs little:
+  SaturatingCount recompute_flops;      ///< To make again what selective recomputation does:
   SaturatingCount recompute_fp8_flops;  ///< of these in fp8;
-  SaturatingCount again_reads;          ///< bytes that are read for it, besides as many.
-  SaturatingCount dropped;              ///< Numbers that dropout passes over, forward and backward.
-  SaturatingCount idle_parameters;      ///< Experts that a token does not use.
+  SaturatingCount again_reads;        ///< bytes that are moved for it, besides twice what it makes;
+  SaturatingCount again_all_reduced;  ///< and what is sent for it, as in the forward.
+  SaturatingCount again_gathered;
+  SaturatingCount again_exchanged;
+  SaturatingCount again_keys_and_values;
+  SaturatingCount dropped;            ///< Numbers that dropout passes over, forward and backward.
+  SaturatingCount idle_parameters;    ///< Experts that a token does not use.
   SaturatingCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
   SaturatingCount output;             ///< Bytes.
   SaturatingCount forward_traffic;    ///< Bytes read from and written to memory.
@@ -151,9 +163,7 @@ struct LayerDerivation {
 DropoutRates dropout_of(const TransformerShape& shape, const TransformerOptions& options);
 
 SaturatingCount sum(const std::vector<Term>& terms);
-/// Of kept terms, the bytes that recomputing outputs of norms and nonlinear functions, their
-/// products, unfused scores (Korthikanti et al. 2022, section 5) and the heads of latent attention
-/// (DeepSeek-AI 2024, "DeepSeek-V3", section 3.2.3) makes again.
+/// Of kept terms, the bytes that selective recomputation makes again.
 SaturatingCount recomputation(const std::vector<Term>& kept);
 SaturatingCount forward_flops(const LayerDerivation& layer);
 SaturatingCount input_flops(const LayerDerivation& layer);

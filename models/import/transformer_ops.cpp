@@ -52,7 +52,7 @@ class OpsDeriver {
   }
 
   void attention() {
-    norm();
+    norm(layer_part::kNorm);
     tokens_in();
     if (shape_.latent) {
       latent_heads(*shape_.latent);
@@ -64,10 +64,11 @@ class OpsDeriver {
   }
 
   void dense_mlp() {
-    norm();
-    tokens_in();
-    mlp(shape_.feed_forward / n_.tensor, shape_.gated);
-    tokens_out();
+    norm(layer_part::kNorm);
+    tokens_in(layer_part::kDenseMlp);
+    mlp(shape_.feed_forward / n_.tensor, shape_.gated, layer_part::kDenseActivation,
+        layer_part::kDenseMlp);
+    tokens_out(layer_part::kDenseMlp);
     residual();
   }
 
@@ -75,35 +76,36 @@ class OpsDeriver {
     const bool exchanged = options_.expert_parallel > 1;
     const bool has_shared = shape_.shared_feed_forward > 0;
     const bool shares_products = !exchanged || has_shared;
-    norm();
-    if (shares_products) tokens_in();
-    add(LinearOp{options_.dtype, n_.to_experts, shape_.experts, n_.hidden});
-    add(RoutingOp{n_.to_experts, shape_.experts});
+    const LayerPart& shared = has_shared ? layer_part::kSharedExperts : layer_part::kExperts;
+    norm(layer_part::kNorm);
+    if (shares_products) tokens_in(shared);
+    add(LinearOp{options_.dtype, n_.to_experts, shape_.experts, n_.hidden}, layer_part::kExperts);
+    add(RoutingOp{n_.to_experts, shape_.experts}, layer_part::kExperts);
     experts(exchanged);
     if (has_shared) {
-      mlp(shape_.shared_feed_forward / n_.tensor, true);
-      add(SumOp{n_.between, n_.hidden});
+      mlp(shape_.shared_feed_forward / n_.tensor, true, layer_part::kSharedActivation, shared);
+      add(SumOp{n_.between, n_.hidden}, layer_part::kExperts);
     }
-    if (shares_products) tokens_out();
+    if (shares_products) tokens_out(shared);
     residual();
   }
 
   /// The embedding of the next token and the tokens of the block before are projected to one.
   void projection_of_both() {
     for (int input = 0; input < 2; ++input) {
-      norm();
+      norm(layer_part::kOtherNorm);
       tokens_in();
     }
     exchange(by_tokens() ? ExchangeKind::scatter_rows : ExchangeKind::add_rows, token_bytes());
     add(SumOp{n_.between, n_.hidden});  // joined
     linear(n_.tokens, (n_.hidden + n_.tensor - 1) / n_.tensor, 2 * n_.hidden);
     exchange(ExchangeKind::scatter_sums, token_bytes());
-    norm();  // behind the block
+    norm(layer_part::kOtherNorm);  // behind the block
   }
 
   void head() {
     const std::int64_t outputs = 1 + (options_.mtp ? shape_.further_predictions : 0);
-    norm();
+    norm(layer_part::kOtherNorm);
     for (std::int64_t i = 0; i < outputs; ++i) {
       tokens_in();
       add(LinearOp{options_.dtype, n_.tokens, n_.vocabulary, n_.hidden});
@@ -125,33 +127,42 @@ class OpsDeriver {
   }
   std::int64_t token_bytes() const { return bytes(SaturatingCount{n_.tokens} * n_.hidden); }
 
-  void add(LayerOp::Shape shape, bool again = false) { layer_.ops.push_back({shape, again}); }
-
-  void linear(std::int64_t rows, std::int64_t outputs, std::int64_t inputs, bool again = false) {
-    add(LinearOp{options_.fp8_linear ? NumberFormat::fp8 : options_.dtype, rows, outputs, inputs},
-        again);
+  void add(LayerOp::Shape shape, const LayerPart& part = layer_part::kNone) {
+    layer_.ops.push_back({shape, options_.makes_again(part)});
   }
-  void norm() { norm(n_.between, n_.hidden); }
-  void norm(std::int64_t rows, std::int64_t columns) { add(NormOp{rows, columns}, true); }
+
+  void linear(std::int64_t rows, std::int64_t outputs, std::int64_t inputs,
+              const LayerPart& part = layer_part::kNone) {
+    add(LinearOp{options_.fp8_linear ? NumberFormat::fp8 : options_.dtype, rows, outputs, inputs},
+        part);
+  }
+  void norm(const LayerPart& part) { add(NormOp{n_.between, n_.hidden}, part); }
+  /// Within latent attention.
+  void norm(std::int64_t rows, std::int64_t columns) {
+    add(NormOp{rows, columns}, layer_part::kOtherNorm);
+  }
 
   void residual() { add(ResidualOp{n_.between, n_.hidden, dropout_.residual.value_or(0) > 0}); }
 
   /// In front of the products that a tensor-parallel group shares, and behind them.
-  void tokens_in() {
-    exchange(by_tokens() ? ExchangeKind::gather_tokens : ExchangeKind::copy_tokens, token_bytes());
+  void tokens_in(const LayerPart& part = layer_part::kNone) {
+    exchange(by_tokens() ? ExchangeKind::gather_tokens : ExchangeKind::copy_tokens, token_bytes(),
+             part);
   }
-  void tokens_out() {
-    exchange(by_tokens() ? ExchangeKind::scatter_sums : ExchangeKind::add_sums, token_bytes());
+  void tokens_out(const LayerPart& part = layer_part::kNone) {
+    exchange(by_tokens() ? ExchangeKind::scatter_sums : ExchangeKind::add_sums, token_bytes(),
+             part);
   }
 
   /// Between the devices of a tensor-parallel group, which are neighbours.
-  void exchange(ExchangeKind kind, std::int64_t bytes) {
+  void exchange(ExchangeKind kind, std::int64_t bytes, const LayerPart& part = layer_part::kNone) {
     if (n_.tensor == 1) return;
     const std::int64_t in_server = options_.devices_per_server.value_or(n_.tensor);
     add(ExchangeOp{.kind = kind,
                    .devices = n_.tensor,
                    .near = std::min(n_.tensor, in_server),
-                   .bytes = bytes});
+                   .bytes = bytes},
+        part);
   }
 
   /// Keys and values of the devices that share a sample, each a group of tensor-parallel ones.
@@ -165,7 +176,8 @@ class OpsDeriver {
                    .devices = devices,
                    .near = std::clamp<std::int64_t>(in_server, 1, devices),
                    .bytes = bytes(numbers),
-                   .repeated = repeated});
+                   .repeated = repeated},
+        layer_part::kCoreAttention);
   }
 
   void plain_heads() {
@@ -184,14 +196,16 @@ class OpsDeriver {
     if (latent.query_rank > 0) {
       linear(n_.tokens, latent.query_rank, n_.hidden);
       norm(n_.tokens, latent.query_rank);
-      linear(n_.tokens, a * of_query, latent.query_rank, true);
+      linear(n_.tokens, a * of_query, latent.query_rank, layer_part::kLatentHeads);
     } else {
-      linear(n_.tokens, a * of_query, n_.hidden);
+      linear(n_.tokens, a * of_query, n_.hidden, layer_part::kLatentQueries);
     }
     linear(n_.tokens, latent.key_value_rank + latent.rotated, n_.hidden);
     norm(n_.tokens, latent.key_value_rank);
-    linear(n_.tokens, a * (latent.plain + latent.value), latent.key_value_rank, true);
-    add(RotationOp{.rows = n_.tokens, .columns = a * of_query, .joins = true}, true);
+    linear(n_.tokens, a * (latent.plain + latent.value), latent.key_value_rank,
+           layer_part::kLatentHeads);
+    add(RotationOp{.rows = n_.tokens, .columns = a * of_query, .joins = true},
+        layer_part::kLatentHeads);
     gather_keys(a * (of_query + latent.value), 1);
     scores(of_query, latent.value, a);
     linear(n_.tokens, n_.hidden, a * latent.value);
@@ -208,13 +222,13 @@ class OpsDeriver {
                     .value_size = value_size,
                     .keeps_scores = keeps,
                     .drops = keeps && dropout_.attention.value_or(0) > 0},
-        keeps);
+        keeps ? layer_part::kScores : layer_part::kCoreAttention);
   }
 
-  void mlp(std::int64_t inner, bool gated) {
-    linear(n_.tokens, (gated ? 2 : 1) * inner, n_.hidden);
-    add(ActivationOp{n_.tokens, inner, gated}, true);
-    linear(n_.tokens, n_.hidden, inner);
+  void mlp(std::int64_t inner, bool gated, const LayerPart& activation, const LayerPart& all) {
+    linear(n_.tokens, (gated ? 2 : 1) * inner, n_.hidden, all);
+    add(ActivationOp{n_.tokens, inner, gated}, activation);
+    linear(n_.tokens, n_.hidden, inner, all);
   }
 
   /// Tokens go to their experts and back; each device sorts them by its own experts.
@@ -226,13 +240,14 @@ class OpsDeriver {
     const NumberFormat format = options_.fp8_linear ? NumberFormat::fp8 : options_.dtype;
     const std::int64_t sent_size =
         options_.fp8_dispatch ? bytes_of(NumberFormat::fp8) : bytes_of(options_.dtype);
-    add(PermuteOp{rows, n_.hidden, sorts});
+    const LayerPart& all = layer_part::kExperts;
+    add(PermuteOp{rows, n_.hidden, sorts}, all);
     if (exchanged) to_experts(SaturatingCount{sent_size} * rows * n_.hidden);
-    add(LinearOp{format, rows, 2 * inner, n_.hidden, own});
-    add(ActivationOp{rows, inner, true}, true);
-    add(LinearOp{format, rows, n_.hidden, inner, own});
+    add(LinearOp{format, rows, 2 * inner, n_.hidden, own}, all);
+    add(ActivationOp{rows, inner, true}, layer_part::kExpertActivation);
+    add(LinearOp{format, rows, n_.hidden, inner, own}, all);
     if (exchanged) to_experts(SaturatingCount{bytes_of(options_.dtype)} * rows * n_.hidden);
-    add(PermuteOp{rows, n_.hidden, sorts, n_.to_experts});
+    add(PermuteOp{rows, n_.hidden, sorts, n_.to_experts}, all);
   }
 
   void to_experts(SaturatingCount bytes) {
@@ -241,7 +256,8 @@ class OpsDeriver {
                    .devices = options_.group(),
                    .near = options_.group() / options_.servers(),
                    .bytes = sent.link.count,
-                   .network_bytes = sent.network.count});
+                   .network_bytes = sent.network.count},
+        layer_part::kExperts);
   }
 
   const TransformerShape& shape_;

@@ -5,6 +5,7 @@
 #include "models/import/transformer_profile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -158,15 +159,15 @@ Sent sent_by_products(SaturatingCount all_reduced, SaturatingCount gathered,
 
 /// Of keys and values, on their way around the devices that share a sample: a step is over when the
 /// slowest of them is.
-Sent sent_by_context(const LayerDerivation& layer, const TransformerOptions& options) {
-  const Bytes bytes = share_volume({layer.keys_and_values.value.value()}, options.context_parallel);
+Sent sent_by_context(SaturatingCount keys_and_values, const TransformerOptions& options) {
+  const Bytes bytes = share_volume({keys_and_values.value()}, options.context_parallel);
   if (options.fits_in_server(options.devices_per_sample())) return {bytes, {}};
   return {{}, bytes};
 }
 
 LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
                   const TransformerOptions& options) {
-  const Sent context = sent_by_context(layer, options);
+  const Sent context = sent_by_context(layer.keys_and_values.value, options);
   const Sent tokens = sent_to_experts(layer.exchanged, routing, options);
   const Sent forward =
       sent_by_products(layer.all_reduced, layer.gathered, options) + tokens + context;
@@ -191,16 +192,20 @@ LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
 }
 
 /// What is made again is written, and what it is made of, about as much, is read.
-std::optional<Selective> selective_of(const LayerDerivation& layer) {
+std::optional<Selective> selective_of(const LayerDerivation& layer, const ExpertRouting& routing,
+                                      const TransformerOptions& options) {
   const SaturatingCount again = recomputation(layer.kept);
   if (again.value() == 0) return std::nullopt;
   Selective selective;
   selective.activation = {again.value()};
+  const Sent sent = sent_by_products(layer.again_all_reduced, layer.again_gathered, options) +
+                    sent_to_experts(layer.again_exchanged, routing, options) +
+                    sent_by_context(layer.again_keys_and_values, options);
   selective.work = PassWork{.flops = {layer.recompute_flops.value()},
                             .fp8_flops = {layer.recompute_fp8_flops.value()},
                             .memory_traffic = {(2 * again + layer.again_reads).value()},
-                            .link_traffic = {},
-                            .network_traffic = {}};
+                            .link_traffic = sent.link,
+                            .network_traffic = sent.network};
   return selective;
 }
 
@@ -321,6 +326,36 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
                               kReplicated));
 }
 
+/// Those of the chosen modules that no layer of the shape has.
+RecomputeModules absent_modules(const TransformerShape& shape, RecomputeModules chosen) {
+  const auto has = [&](RecomputeModule module) {
+    using enum RecomputeModule;
+    switch (module) {
+      case core_attn:
+      case layernorm:
+        return true;
+      case mla_up_proj:
+        return shape.latent.has_value();
+      case mlp:
+        return shape.has_dense_blocks();
+      case mlp_act:
+        return shape.has_dense_blocks() || shape.shared_feed_forward > 0;
+      case moe:
+      case moe_act:
+        return shape.has_experts();
+      case shared_experts:
+        return shape.shared_feed_forward > 0;
+    }
+    return false;
+  };
+  RecomputeModules absent;
+  for (std::size_t i = 0; i < kRecomputeModules.size(); ++i) {
+    const auto module = static_cast<RecomputeModule>(i);
+    if (chosen.holds(module) && !has(module)) absent.insert(module);
+  }
+  return absent;
+}
+
 /// What of the shape the numbers do not cover.
 std::vector<std::string> uncounted(const TransformerShape& shape,
                                    const TransformerOptions& options) {
@@ -336,6 +371,12 @@ std::vector<std::string> uncounted(const TransformerShape& shape,
         "that the experts of a token lie in {} of {} groups is not counted where devices or "
         "servers hold parts of several groups",
         routing.groups_per_token, routing.groups));
+  }
+  if (options.recompute_modules) {
+    if (const RecomputeModules absent = absent_modules(shape, *options.recompute_modules);
+        absent != RecomputeModules{})
+      notes.push_back(fmt::format("no layer of the model has what runs again: {}",
+                                  fmt::join(names_of(absent), ", ")));
   }
   if (options.fp8_linear)
     notes.emplace_back(
@@ -464,7 +505,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     costs.work = work_of(layer, shape.routing(), options);
     costs.output = {layer.output.value()};
     costs.activation = {sum(layer.kept).value()};
-    costs.selective = selective_of(layer);
+    costs.selective = selective_of(layer, shape.routing(), options);
     costs.ops = own->second;
     costs.temporary = {temporary_bytes(*costs.ops)};
     measurement.layers.push_back(costs);
@@ -496,6 +537,10 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     profile.model.profile.provenance.emplace("dispatch in", "fp8");
   if (shape.gated && options.fused_swiglu)
     profile.model.profile.provenance.emplace("swiglu", "fused");
+  if (options.recompute_modules)
+    profile.model.profile.provenance.emplace(
+        "recompute_modules",
+        fmt::format("{}", fmt::join(names_of(*options.recompute_modules), ", ")));
   if (options.context_parallel > 1)
     profile.model.profile.provenance.emplace("context_parallel",
                                              std::to_string(options.context_parallel));

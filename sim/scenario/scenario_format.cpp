@@ -5,6 +5,7 @@
 
 #include "models/hardware/device_presets.h"
 #include "models/import/expert_routing.h"
+#include "models/import/recompute_modules.h"
 #include "models/profile/layer_format.h"
 #include "models/profile/model_checks.h"
 #include "schedules/generators/generators.h"
@@ -183,6 +184,11 @@ const SectionFormat& schedule_format() {
             "again, from its first one on in the model's order; a list: of each stage by itself; "
             "fit: as few in all as the memory needs.",
             "all"},
+           {"recompute_modules",
+            {list({words({kRecomputeModules.begin(), kRecomputeModules.end()})}, 1)},
+            "With recompute: selective of a model.huggingface, which modules of each layer run "
+            "again, named as Megatron Core's --recompute-modules are; mlp_act: the activation of "
+            "MLPs that all tokens go through. Absent: what costs little."},
            {"weights",
             {words({"stash", "vertical-sync", "none", "two"})},
             "Which versions of the weights are kept; only for pipedream.",

@@ -314,6 +314,9 @@ class ScenarioResolver {
   /// Derives the layers of a model that is known by its shape, for this micro-batch on these
   /// servers.
   void derive_layers() {
+    auto* const transformer = written_.transformer ? &*written_.transformer : nullptr;
+    if (auto refused = choose_modules(scenario_.schedule.recompute, transformer, scenario_.notes))
+      return problems_.push_back(*std::move(refused));
     if (!written_.transformer) return;
     if (!written_.micro_batch_size)
       written_.micro_batch_size = {written_.transformer->options.group_batches(),

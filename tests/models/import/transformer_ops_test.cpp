@@ -67,7 +67,7 @@ struct Case {
 };
 
 template <class Check>
-void each_layer(Check&& check) {
+void each_layer(Check&& check, std::optional<RecomputeModules> modules = std::nullopt) {
   // DeepSeek's with two modules for further tokens.
   std::string further = kDeepSeek;
   further.insert(further.rfind('}'), R"(, "num_nextn_predict_layers": 2)");
@@ -77,6 +77,7 @@ void each_layer(Check&& check) {
       for (const bool split : {false, true}) {
         options.split_blocks = split;
         options.mtp = shape.further_predictions > 0;
+        options.recompute_modules = modules;
         for (const LayerDerivation& layer : derive_layers(shape, options)) {
           CAPTURE(shape.family);
           CAPTURE(layer.kind);
@@ -139,6 +140,31 @@ TEST_CASE("what selective recomputation runs again has the FLOPs of the formulas
         if (!options.flash_attention) return;
         REQUIRE(flops_of(again).forward == static_cast<double>(layer.recompute_flops.value()));
       });
+}
+
+TEST_CASE("modules that run again have the FLOPs and the traffic of their formulas") {
+  using enum ExchangeKind;
+  for (std::size_t i = 0; i < kRecomputeModules.size(); ++i) {
+    CAPTURE(kRecomputeModules[i]);
+    bool any = false;
+    const auto check = [&](const LayerDerivation& layer, const LayerOps& ops,
+                           const TransformerOptions& options) {
+      LayerOps again{.dtype = ops.dtype, .ops = {}};
+      for (const LayerOp& op : ops.ops) {
+        if (op.again) again.ops.push_back(op);
+      }
+      any = any || !again.ops.empty();
+      REQUIRE(again.ops.empty() == (recomputation(layer.kept).value() == 0));
+      REQUIRE(flops_of(again).forward == static_cast<double>(layer.recompute_flops.value()));
+      REQUIRE(sent(again, {gather_tokens, scatter_sums}) == layer.again_gathered.value());
+      REQUIRE(sent(again, {add_sums}) == layer.again_all_reduced.value());
+      REQUIRE(sent(again, {gather_keys}) == layer.again_keys_and_values.value());
+      const std::int64_t devices = options.group();
+      REQUIRE(sent(again, {to_experts}) == layer.again_exchanged.value() / devices * (devices - 1));
+    };
+    each_layer(check, RecomputeModules{static_cast<RecomputeModule>(i)});
+    CHECK(any);
+  }
 }
 
 TEST_CASE("groups that span servers say how many of them are neighbours") {
