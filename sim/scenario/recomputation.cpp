@@ -1,4 +1,4 @@
-// Reads the choice of recomputation, and applies it to the model and its stages.
+// Reads what is not kept, and applies it to the model and its stages.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/recomputation.h"
@@ -9,8 +9,12 @@
 #include <algorithm>
 
 #include "base/bug.h"
+#include "base/quantity.h"
 #include "base/section_reader.h"
+#include "models/profile/offload.h"
+#include "sim/scenario/cluster_section.h"
 #include "sim/scenario/placement.h"
+#include "sim/scenario/scenario.h"
 #include "sim/scenario/transformer_section.h"
 
 namespace plumbline {
@@ -107,6 +111,38 @@ std::optional<Diagnostic> choose_modules(const RecomputeChoice& choice,
     notes.emplace_back(
         "schedule.recompute_modules does nothing here: it goes with recompute: selective");
   }
+  return std::nullopt;
+}
+
+std::optional<Diagnostic> offload_activations(Scenario& scenario, const ClusterChoice& cluster) {
+  const std::optional<Marked<double>>& share = scenario.schedule.offload;
+  if (!share || share->value == 0) return std::nullopt;
+  const Recompute kind = scenario.schedule.recompute.kind;
+  if (kind == Recompute::full || kind == Recompute::layers) {
+    return input_error(share->mark,
+                       fmt::format("schedule.offload is {:g}, and schedule.recompute keeps inputs "
+                                   "alone",
+                                   share->value),
+                       "schedule.recompute: selective or none, or schedule.offload: 0");
+  }
+  if (!cluster.host_link) {
+    return input_error(share->mark,
+                       fmt::format("schedule.offload is {:g}, but the bandwidth of the devices' "
+                                   "links to their hosts is not known",
+                                   share->value),
+                       "cluster.host_link: 50 GB/s, or a cluster.device whose preset has it");
+  }
+  const OffloadedLayers effect =
+      offload_activations(scenario.model.edit().profile, share->value, *cluster.host_link);
+  const auto longer = [](std::size_t count, Duration by) {
+    return count == 0 ? "none" : fmt::format("{}, by {} in all", count, to_text(by));
+  };
+  scenario.notes.push_back(fmt::format(
+      "schedule.offload: {:g} % of what {} layers keep, over {}; forwards that this makes longer: "
+      "{}; backwards: {}",
+      100 * share->value, effect.layers, to_text(*cluster.host_link),
+      longer(effect.longer_forwards, effect.forward),
+      longer(effect.longer_backwards, effect.backward)));
   return std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// The layers that a schedule recomputes, and which modules of them.
+// What a schedule does not keep: schedule.recompute, recompute_layers, recompute_modules, offload.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,6 +16,8 @@
 
 namespace plumbline {
 
+struct ClusterChoice;
+struct Scenario;
 struct TransformerChoice;
 class SectionReader;
 
@@ -48,6 +50,11 @@ RecomputeChoice read_recomputation(SectionReader& schedule);
 std::optional<Diagnostic> choose_modules(const RecomputeChoice& choice,
                                          TransformerChoice* transformer,
                                          std::vector<std::string>& notes);
+
+/// Offloads the share of activations that the schedule says, with a note on what that takes.
+/// Errors: recomputation that keeps nothing but inputs; a host link that is not known. Requires: no
+/// layer waits for an estimate.
+std::optional<Diagnostic> offload_activations(Scenario& scenario, const ClusterChoice& cluster);
 
 /// The number of recomputed layers of each stage; empty if all layers are recomputed, or none.
 /// Requires: a choice that is resolved. Errors: numbers that do not fit the stages.
