@@ -86,6 +86,7 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.again_gathered += second.again_gathered;
   first.again_exchanged += second.again_exchanged;
   first.again_keys_and_values += second.again_keys_and_values;
+  first.again_exchanged_heads += second.again_exchanged_heads;
   first.dropped += second.dropped;
   first.idle_parameters += second.idle_parameters;
   first.borrowed += second.borrowed;
@@ -99,6 +100,7 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.input_gathered += second.input_gathered;
   first.exchanged += second.exchanged;
   if (second.keys_and_values.value.value() > 0) first.keys_and_values = second.keys_and_values;
+  if (second.exchanged_heads.value.value() > 0) first.exchanged_heads = second.exchanged_heads;
   return first;
 }
 
@@ -156,12 +158,15 @@ class Deriver {
     if (shape_.attention_output_bias) layer.parameters.push_back({"its bias", "h", n_.h});
 
     add_norm_output(layer);
-    layer.kept.push_back({"queries, keys, values", "e T (a + 2 g) d", n_.e * n_.T * inputs});
+    keep_heads(layer);
     if (shape_.query_key_norm)
       layer.kept.push_back(
           {"q and k before their norms", "e T (a + g) d", n_.e * n_.T * (n_.a + n_.g) * n_.d});
     finish_attention(layer, n_.d, {"a d", n_.a * n_.d});
-    gather_context(layer, {"keys and values", "2 g d", 2 * n_.g * n_.d});
+    const SaturatingCount sent_keys = key_repeats() * n_.g;
+    send_context(layer, {"keys and values", "2 g d", 2 * n_.g * n_.d},
+                 {"queries, keys, values and what attention makes of them",
+                  fmt::format("2 (a + {}) d", keys_symbol()), 2 * (n_.a + sent_keys) * n_.d});
     return layer;
   }
 
@@ -214,7 +219,9 @@ class Deriver {
                           n_.e * n_.T * n_.a * (2 * of_query + n_.v)});
     recompute_heads(layer, compressed);
     finish_attention(layer, of_query, {"a v", n_.a * n_.v});
-    gather_context(layer, {"keys and values", "a (n + r + v)", n_.a * (of_query + n_.v)});
+    send_context(layer, {"keys and values", "a (n + r + v)", n_.a * (of_query + n_.v)},
+                 {"queries, keys, values and what attention makes of them", "2 a (n + r + v)",
+                  2 * n_.a * (of_query + n_.v)});
     return layer;
   }
 
@@ -430,6 +437,19 @@ class Deriver {
     std::string_view formula;
     SaturatingCount value;
   };
+  /// How often keys and values stand on the devices that share a sample.
+  std::int64_t key_repeats() const { return options_.repeats_of_keys(n_.g.value()); }
+  std::string keys_symbol() const {
+    return key_repeats() > 1 ? fmt::format("{} g", key_repeats()) : "g";
+  }
+  /// Queries, keys and values as attention takes them, repeated where it does so.
+  void keep_heads(LayerDerivation& layer) const {
+    const SaturatingCount heads = n_.a + 2 * key_repeats() * n_.g;
+    const std::string keys = key_repeats() > 1 ? fmt::format("{} g", 2 * key_repeats()) : "2 g";
+    layer.kept.push_back(
+        {"queries, keys, values", fmt::format("e T (a + {}) d", keys), n_.e * n_.T * heads * n_.d});
+  }
+
   /// What attention has behind its queries, keys and values, whatever their sizes; a head's keys
   /// have `of_key` numbers, what is projected `projected`: attention's own backward needs it, too.
   void finish_attention(LayerDerivation& layer, SaturatingCount of_key, Width projected) const {
@@ -458,6 +478,12 @@ class Deriver {
                           fmt::format("{} T {}", has_copy ? "(e + l)" : "e", projected.formula),
                           (has_copy ? n_.e + n_.l : n_.e) * n_.T * projected.value, false,
                           has_copy ? again(layer_part::kCoreAttention, made) : SaturatingCount{}});
+    // Its own backward reads its output as it was made, the projection's as it came back.
+    if (options_.exchanges_heads() && options_.flash_attention && !has_copy) {
+      layer.kept.push_back({"output of attention, by heads",
+                            fmt::format("e T {}", projected.formula), made, false,
+                            again(layer_part::kCoreAttention, made)});
+    }
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), passing);
     if (dropout_.attention.value_or(0) > 0 && !options_.flash_attention) drop_scores(layer);
@@ -499,6 +525,24 @@ class Deriver {
     const SaturatingCount bytes = n_.e * numbers;
     layer.kept.push_back(
         {"softmax, dropped", "e T s a", bytes, false, again(layer_part::kScores, bytes)});
+  }
+  /// What the devices that share a sample send each other of one token: `keys`, or `exchanged` for
+  /// that of other heads.
+  void send_context(LayerDerivation& layer, const Term& keys, const Term& exchanged) const {
+    if (options_.exchanges_heads()) {
+      exchange_heads(layer, exchanged);
+    } else {
+      gather_context(layer, keys);
+    }
+  }
+  /// All that goes out is written and read as it goes, and so are its gradients.
+  void exchange_heads(LayerDerivation& layer, const Term& numbers) const {
+    const SaturatingCount all = n_.e * n_.T * numbers.value;
+    layer.exchanged_heads = {numbers.what, "e T " + numbers.formula, all};
+    layer.forward_traffic += 2 * all;
+    layer.input_traffic += 2 * all;
+    layer.again_exchanged_heads = again(layer_part::kCoreAttention, all);
+    layer.again_reads += 2 * layer.again_exchanged_heads;
   }
   /// Keys and values of all tokens are written and read as they come, and in the backward their
   /// gradients as they go. Of one token: `numbers`.

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,10 +19,30 @@
 
 namespace plumbline {
 
+/// What the devices that share a sample send each other for attention.
+enum class ContextExchange : std::uint8_t {
+  /// All keys and values go to all devices (Liu et al. 2023, Ring Attention, section 3).
+  keys,
+  /// Each device gives its tokens of other heads for all tokens of its own heads, and the other way
+  /// round behind attention (Jacobs et al. 2023, DeepSpeed Ulysses, section 3.1).
+  heads,
+};
+
+inline constexpr std::array<std::string_view, 2> kContextExchanges = {"keys", "heads"};
+
+constexpr std::string_view name_of(ContextExchange exchange) {
+  return kContextExchanges[static_cast<std::size_t>(exchange)];
+}
+
+/// Requires: `name` is one of kContextExchanges.
+constexpr ContextExchange context_exchange_of(std::string_view name) {
+  return name == kContextExchanges[0] ? ContextExchange::keys : ContextExchange::heads;
+}
+
 /// What the options are called where the user gives them, for messages.
 struct TransformerOptionNames {
   std::string_view sequence, batch, dtype, tensor_parallel, sequence_parallel, context_parallel,
-      expert_parallel, devices_per_server, fp8_linear, fp8_dispatch, mtp, dropout;
+      context_exchange, expert_parallel, devices_per_server, fp8_linear, fp8_dispatch, mtp, dropout;
 };
 
 inline constexpr TransformerOptionNames kCommandLineNames = {
@@ -30,6 +52,7 @@ inline constexpr TransformerOptionNames kCommandLineNames = {
     .tensor_parallel = "--tensor-parallel",
     .sequence_parallel = "--sequence-parallel",
     .context_parallel = "--context-parallel",
+    .context_exchange = "--context-exchange",
     .expert_parallel = "--expert-parallel",
     .devices_per_server = "--devices-per-server",
     .fp8_linear = "--fp8-linear",
@@ -51,10 +74,10 @@ struct TransformerOptions {
   std::int64_t tensor_parallel = 1;
   /// They also share what stands between the products, by tokens.
   bool sequence_parallel = false;
-  /// Devices that share the tokens of every sample; attention gathers the keys and values of all of
-  /// them (Liu et al. 2023, Ring Attention, section 3). With tensor_parallel each of them is such a
+  /// Devices that share the tokens of every sample. With tensor_parallel each of them is such a
   /// group.
   std::int64_t context_parallel = 1;
+  ContextExchange context_exchange = ContextExchange::keys;
   /// Devices that share the experts of every layer, each with tokens of its own (Lepikhin et al.
   /// 2020, GShard, section 3): those that share layers or samples, and others with samples of their
   /// own, each expert whole on one of them (Liu et al. 2025, MoE Parallel Folding, section 3).
@@ -79,6 +102,21 @@ struct TransformerOptions {
   /// The modules that selective recomputation runs again; nothing: the usual parts.
   std::optional<RecomputeModules> recompute_modules{};
   const TransformerOptionNames* names = &kCommandLineNames;
+
+  bool exchanges_heads() const {
+    return context_parallel > 1 && context_exchange == ContextExchange::heads;
+  }
+  /// How often a head of keys and values stands on the devices that share a sample, where these
+  /// exchange heads: fewer than there are devices are repeated. `heads`: those of a tensor-parallel
+  /// device.
+  std::int64_t repeats_of_keys(std::int64_t heads) const {
+    return exchanges_heads() ? std::max<std::int64_t>(1, context_parallel / heads) : 1;
+  }
+  /// Of the devices that share a sample, those in one server.
+  std::int64_t context_neighbours() const {
+    const std::int64_t server = devices_per_server.value_or(devices_per_sample());
+    return std::clamp<std::int64_t>(server / tensor_parallel, 1, context_parallel);
+  }
 
   /// Devices that a scenario's device stands for.
   std::int64_t group() const { return std::max(expert_parallel, devices_per_sample()); }
@@ -141,6 +179,7 @@ struct LayerDerivation {
   SaturatingCount again_gathered;
   SaturatingCount again_exchanged;
   SaturatingCount again_keys_and_values;
+  SaturatingCount again_exchanged_heads;
   SaturatingCount dropped;            ///< Numbers that dropout passes over, forward and backward.
   SaturatingCount idle_parameters;    ///< Experts that a token does not use.
   SaturatingCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
@@ -157,6 +196,8 @@ struct LayerDerivation {
   Term keys_and_values;       ///< Bytes of those of all devices that share a sample: the forward
                               ///< gathers them, the backward for the input again, and scatters
                               ///< their gradients.
+  Term exchanged_heads;       ///< Bytes that each of them exchanges for those of other heads, in
+                              ///< each of forward and backward for the input: a share stays.
 };
 
 /// What is dropped: what the options say, else the file; absent where neither does.

@@ -180,13 +180,38 @@ class OpsDeriver {
         layer_part::kCoreAttention);
   }
 
+  /// `numbers_of_token` of each token for those of other heads.
+  void exchange_heads(std::int64_t numbers_of_token) {
+    const Sent sent =
+        sent_for_heads({bytes(SaturatingCount{n_.tokens} * numbers_of_token)}, options_);
+    add(ExchangeOp{.kind = ExchangeKind::exchange_heads,
+                   .devices = options_.context_parallel,
+                   .near = options_.context_neighbours(),
+                   .bytes = sent.link.count,
+                   .network_bytes = sent.network.count},
+        layer_part::kCoreAttention);
+  }
+
+  /// Attention over all tokens of a sample, with what the devices that share it send each other.
+  /// Each key head serves `shared` heads of queries.
+  void attend(std::int64_t query_size, std::int64_t value_size, std::int64_t shared) {
+    const std::int64_t a = n_.heads, g = a / shared;
+    if (!options_.exchanges_heads()) {
+      gather_keys(g * (query_size + value_size), shared);
+      return scores(query_size, value_size, g);
+    }
+    const std::int64_t sent_keys = g * options_.repeats_of_keys(g);
+    exchange_heads(a * query_size + sent_keys * (query_size + value_size));
+    scores(query_size, value_size, sent_keys / options_.context_parallel);
+    exchange_heads(a * value_size);
+  }
+
   void plain_heads() {
     const std::int64_t d = n_.head, a = n_.heads, g = n_.key_heads;
     linear(n_.tokens, (a + 2 * g) * d, n_.hidden);
     if (shape_.query_key_norm) add(NormOp{n_.tokens, (a + g) * d});
     if (!shape_.learned_positions) add(RotationOp{n_.tokens, (a + g) * d});
-    gather_keys(2 * g * d, a / g);
-    scores(d, d, g);
+    attend(d, d, a / g);
     linear(n_.tokens, n_.hidden, a * d);
   }
 
@@ -206,17 +231,18 @@ class OpsDeriver {
            layer_part::kLatentHeads);
     add(RotationOp{.rows = n_.tokens, .columns = a * of_query, .joins = true},
         layer_part::kLatentHeads);
-    gather_keys(a * (of_query + latent.value), 1);
-    scores(of_query, latent.value, a);
+    attend(of_query, latent.value, 1);
     linear(n_.tokens, n_.hidden, a * latent.value);
   }
 
   void scores(std::int64_t query_size, std::int64_t value_size, std::int64_t key_heads) {
     const bool keeps = !options_.flash_attention;
+    const std::int64_t devices = options_.context_parallel;
+    const bool has_all_tokens = options_.exchanges_heads();
     add(AttentionOp{.batch = options_.batch,
-                    .queries = options_.sequence / options_.context_parallel,
+                    .queries = options_.sequence / (has_all_tokens ? 1 : devices),
                     .keys = options_.sequence,
-                    .heads = n_.heads,
+                    .heads = n_.heads / (has_all_tokens ? devices : 1),
                     .key_heads = key_heads,
                     .query_size = query_size,
                     .value_size = value_size,

@@ -38,9 +38,10 @@ std::optional<Diagnostic> check_large(const LayerDerivation& layer, const std::s
     return largest;
   };
   const bool too_much_work = !forward_flops(layer).is_exact() || !input_flops(layer).is_exact();
-  if (!too_much_work && max({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
-                             layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced,
-                             layer.exchanged, 2 * layer.keys_and_values.value}) <= kLargestQuantity)
+  if (!too_much_work &&
+      max({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
+           layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced, layer.exchanged,
+           2 * layer.keys_and_values.value, layer.exchanged_heads.value}) <= kLargestQuantity)
     return std::nullopt;
   return refused(fmt::format("layer '{}' has {}", name,
                              too_much_work ? "more than the 2^53 FLOPs that are counted"
@@ -142,6 +143,17 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
           fmt::format("  {} / {}; backward for the input: twice that; and", devices - 1, devices));
       lines.emplace_back("  memory_traffic: each is written and read besides");
     }
+    if (const Term& heads = layer.exchanged_heads; heads.value.value() > 0) {
+      const std::int64_t devices = options.context_parallel;
+      const std::int64_t near = options.context_neighbours();
+      lines.push_back(fmt::format("link_traffic, forward and backward for the input: of {} = {}",
+                                  heads.value.value(), heads.formula));
+      lines.push_back(fmt::format(
+          "  ({}) {} / {}{}; and", heads.what, near - 1, devices,
+          near < devices ? fmt::format("; network_traffic: {} / {}", devices - near, devices)
+                         : ""));
+      lines.emplace_back("  memory_traffic: each is written and read besides");
+    }
   }
   return lines;
 }
@@ -168,11 +180,12 @@ Sent sent_by_context(SaturatingCount keys_and_values, const TransformerOptions& 
 LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
                   const TransformerOptions& options) {
   const Sent context = sent_by_context(layer.keys_and_values.value, options);
+  const Sent heads = sent_for_heads(layer.exchanged_heads.value, options);
   const Sent tokens = sent_to_experts(layer.exchanged, routing, options);
   const Sent forward =
-      sent_by_products(layer.all_reduced, layer.gathered, options) + tokens + context;
+      sent_by_products(layer.all_reduced, layer.gathered, options) + tokens + context + heads;
   const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, options) +
-                     tokens + context + context;
+                     tokens + context + context + heads;
   const Flops fp8 = {fp8_flops(layer).value()};
   return {.forward = {.flops = {forward_flops(layer).value()},
                       .fp8_flops = fp8,
@@ -200,7 +213,8 @@ std::optional<Selective> selective_of(const LayerDerivation& layer, const Expert
   selective.activation = {again.value()};
   const Sent sent = sent_by_products(layer.again_all_reduced, layer.again_gathered, options) +
                     sent_to_experts(layer.again_exchanged, routing, options) +
-                    sent_by_context(layer.again_keys_and_values, options);
+                    sent_by_context(layer.again_keys_and_values, options) +
+                    sent_for_heads(layer.again_exchanged_heads, options);
   selective.work = PassWork{.flops = {layer.recompute_flops.value()},
                             .fp8_flops = {layer.recompute_fp8_flops.value()},
                             .memory_traffic = {(2 * again + layer.again_reads).value()},
@@ -221,6 +235,7 @@ TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions op
   // In as many parts of the tokens as are alike, so that those of one are counted exactly.
   options.context_parallel = std::gcd(options.tokens(), options.context_parallel << 16U);
   const auto parts = static_cast<double>(options.context_parallel);
+  options.context_exchange = ContextExchange::keys;  // which computes as much
   TransformerTotals totals;
   SaturatingCount idle;
   SaturatingCount borrowed;
@@ -275,6 +290,18 @@ std::string dispatch_note(const ExpertRouting& routing, const TransformerOptions
                          : "");
 }
 
+/// What devices that share a sample send each other.
+std::string context_words(const TransformerShape& shape, const TransformerOptions& options) {
+  if (!options.exchanges_heads()) return "keys and values";
+  const std::int64_t repeats =
+      shape.latent ? 1 : options.repeats_of_keys(shape.key_value_heads / options.tensor_parallel);
+  return fmt::format(
+      "tokens for heads in front of attention, and back behind it{}",
+      repeats > 1
+          ? fmt::format("; heads of keys and values are repeated {} times for that", repeats)
+          : "");
+}
+
 /// What a device of the scenario stands for, and what the devices of such a group share.
 void add_group_notes(const TransformerShape& shape, const TransformerOptions& options,
                      std::vector<std::string>& notes) {
@@ -294,8 +321,8 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
         "every device of these compresses all tokens, and sends tokens as wide as between blocks, "
         "where it could send compressed ones");
   if (options.context_parallel > 1)
-    notes.push_back(fmt::format("{} share the tokens of each sample: keys and values",
-                                options.context_parallel));
+    notes.push_back(fmt::format("{} share the tokens of each sample: {}", options.context_parallel,
+                                context_words(shape, options)));
   if (options.expert_parallel > 1) {
     notes.push_back(fmt::format(
         "all share the experts, {} of a layer on each, and tokens are taken to spread evenly over "
@@ -544,6 +571,8 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
   if (options.context_parallel > 1)
     profile.model.profile.provenance.emplace("context_parallel",
                                              std::to_string(options.context_parallel));
+  if (options.exchanges_heads())
+    profile.model.profile.provenance.emplace("context_exchange", name_of(options.context_exchange));
   if (options.devices_per_server)
     profile.model.profile.provenance.emplace("devices_per_server",
                                              std::to_string(*options.devices_per_server));

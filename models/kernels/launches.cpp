@@ -136,6 +136,9 @@ class Launcher {
       case ExchangeKind::to_experts:
         if (!weights) sends(op, all_to_all, CollectiveUse::experts);
         return;
+      case ExchangeKind::exchange_heads:
+        if (!weights) sends(op, all_to_all, CollectiveUse::context);
+        return;
     }
   }
 

@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/expert_routing.h"
+#include "models/import/transformer_layers.h"
 #include "models/profile/layer_format.h"
 #include "models/profile/model_checks.h"
 #include "sim/scenario/model_section.h"
@@ -68,8 +69,13 @@ const SectionFormat& model_section_format() {
                 "false"},
                {"context_parallel",
                 {count(1, kMaxShared)},
-                "GPUs that share the tokens of each sample, and gather keys and values.",
+                "GPUs that share the tokens of each sample.",
                 "1"},
+               {"context_exchange",
+                {words({kContextExchanges.begin(), kContextExchanges.end()})},
+                "What these send each other: all keys and values (ring attention), or tokens for "
+                "heads in front of attention, and back behind it (DeepSpeed Ulysses).",
+                "keys"},
                {"expert_parallel",
                 {count(1, kMaxShared)},
                 "GPUs that share the experts of each layer, each with tokens of its own.",
@@ -123,6 +129,7 @@ const SectionFormat& model_section_format() {
                 {"tensor_parallel", "huggingface"},
                 {"sequence_parallel", "huggingface"},
                 {"context_parallel", "huggingface"},
+                {"context_exchange", "huggingface"},
                 {"expert_parallel", "huggingface"},
                 {"dispatch", "huggingface"},
                 {"flash_attention", "huggingface"},
