@@ -53,6 +53,17 @@ constexpr std::array kPresets = {
                            "glennklockwood.com/garden/processors/B200",
                  .host_bandwidth = gb_per_second(64)},
     DevicePreset{
+        .name = "b300-sxm",
+        .peak_gflops = {75'000, 2'250'000, 2'250'000, 4'500'000},
+        .memory_bandwidth = gb_per_second(8'000),
+        .memory = gib(267.69),
+        .memory_source = "out-of-memory messages of PyTorch on B300s, as public notes quote them",
+        .link_bandwidth = gb_per_second(900),
+        .link = "NVLink 5",
+        .source = "NVIDIA HGX B300 data sheet, as quoted by "
+                  "glennklockwood.com/garden/processors/B300; memory up to 8 TB/s there, 7.7 at "
+                  "verda.com/blog/gb300-nvl72-architecture"},
+    DevicePreset{
         .name = "gb200",
         .peak_gflops = {90'000, 2'500'000, 2'500'000, 5'000'000},
         .memory_bandwidth = gb_per_second(8'000),
@@ -62,6 +73,16 @@ constexpr std::array kPresets = {
         .link = "NVLink 5",
         .source = "NVIDIA Blackwell data sheet (GB200, 1200 W), as quoted by "
                   "glennklockwood.com/garden/processors/B200"},
+    DevicePreset{.name = "gb300",
+                 .peak_gflops = {80'000, 2'500'000, 2'500'000, 5'000'000},
+                 .memory_bandwidth = gb_per_second(8'000),
+                 .memory = gib(276.50),
+                 .memory_source = "out-of-memory message of PyTorch on a GB300, in "
+                                  "github.com/stas00/ml-engineering/blob/master/debug/pytorch.md",
+                 .link_bandwidth = gb_per_second(900),
+                 .link = "NVLink 5",
+                 .source = "NVIDIA GB300 NVL72 data sheet (1400 W), as quoted by "
+                           "verda.com/blog/gb300-nvl72-architecture"},
     DevicePreset{
         .name = "h100-pcie",
         .peak_gflops = {51'000, 756'500, 756'500, 1'513'000},
@@ -82,6 +103,17 @@ constexpr std::array kPresets = {
         .link = "NVLink 4",
         .source = kH100,
         .host_bandwidth = gb_per_second(64)},
+    DevicePreset{
+        .name = "h20-sxm",
+        .peak_gflops = {44'000, 148'000, 148'000, 296'000},
+        .memory_bandwidth = gb_per_second(4'000),
+        .memory = gib(95.00),
+        .memory_source = "public output of torch.cuda.get_device_properties: total_memory=97285MB",
+        .link_bandwidth = gb_per_second(450),
+        .link = "NVLink 4",
+        .source = "NVIDIA's sheet for HGX H20, as quoted by zangshuxian.com/new/"
+                  "674733024499207168; fp8, memory and NVLink as quoted by www.tweaktown.com/news/"
+                  "95224"},
     DevicePreset{
         .name = "h200-sxm",
         .peak_gflops = {67'000, 989'500, 989'500, 1'979'000},

@@ -56,7 +56,8 @@ Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& opti
           .g = shape.key_value_heads / t,
           .d = shape.head_dim,
           .f = shape.feed_forward / t,
-          .x = shape.expert_feed_forward / (options.expert_parallel > 1 ? 1 : t),
+          .x = shape.expert_feed_forward /
+               (options.expert_parallel > 1 ? options.expert_tensor_parallel : t),
           .E = shape.experts,
           .k = shape.experts_per_token,
           .L = shape.experts / options.expert_parallel,
@@ -85,6 +86,7 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.again_all_reduced += second.again_all_reduced;
   first.again_gathered += second.again_gathered;
   first.again_exchanged += second.again_exchanged;
+  first.again_expert_gathered += second.again_expert_gathered;
   first.again_keys_and_values += second.again_keys_and_values;
   first.again_exchanged_heads += second.again_exchanged_heads;
   first.dropped += second.dropped;
@@ -99,6 +101,7 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.gathered += second.gathered;
   first.input_gathered += second.input_gathered;
   first.exchanged += second.exchanged;
+  first.expert_gathered += second.expert_gathered;
   if (second.keys_and_values.value.value() > 0) first.keys_and_values = second.keys_and_values;
   if (second.exchanged_heads.value.value() > 0) first.exchanged_heads = second.exchanged_heads;
   return first;
@@ -145,7 +148,10 @@ class Deriver {
     add_product(layer, "queries, keys, values", "h (a + 2 g) d", n_.h * inputs);
     if (shape_.attention_input_bias)
       layer.parameters.push_back({"their biases", "(a + 2 g) d", inputs});
-    if (shape_.query_key_norm) layer.parameters.push_back({"norms of q and k", "2 d", 2 * n_.d});
+    if (shape_.query_key_norm) {
+      const std::int64_t rows = shape_.layer_norm ? 4 : 2;
+      layer.parameters.push_back({"norms of q and k", fmt::format("{} d", rows), rows * n_.d});
+    }
     const SaturatingCount pairs = n_.T * n_.s * n_.a * n_.d;
     if (options_.flash_attention) {
       // Dao 2023 (FlashAttention-2), section 4.1: half the pairs are masked; the backward computes
@@ -228,7 +234,8 @@ class Deriver {
   LayerDerivation dense_mlp() const {
     LayerDerivation layer;
     layer.kind = "mlp";
-    add_norm(layer);
+    const bool has_norm = shape_.order != BlockOrder::shared_norm;
+    if (has_norm) add_norm(layer);
     const std::int64_t matrices = shape_.gated ? 3 : 2;
     layer.parameters.push_back({shape_.gated ? "gate, up, down" : "up, down",
                                 fmt::format("{} h f", matrices), matrices * n_.h * n_.f});
@@ -240,14 +247,14 @@ class Deriver {
                {shape_.gated ? "gate, up, down" : "up, down", fmt::format("{} T h f", 2 * matrices),
                 2 * matrices * n_.T * n_.h * n_.f},
                layer_part::kDenseMlp);
-    add_norm_output(layer);
+    if (has_norm) add_norm_output(layer);
     keep_inner(layer, "", "T f", n_.T * n_.f, layer_part::kDenseActivation, layer_part::kDenseMlp);
     layer.again_reads += again(layer_part::kDenseMlp,
                                n_.e * matrices * n_.h * n_.f + 2 * hidden_bytes());  // in and out
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), {});
     drop_residual(layer);
-    share_products(layer, layer_part::kDenseMlp);
+    share_products(layer, layer_part::kDenseMlp, has_norm, true);
     return layer;
   }
 
@@ -266,11 +273,15 @@ class Deriver {
     const std::int64_t unused = shape_.experts - shape_.experts_per_token;
     layer.idle_parameters = unused * expert;
     const std::string m = n_.M.value() == n_.T.value() ? "T" : "R";
+    // Those of the devices that divide an expert, too.
+    const std::int64_t parts = is_exchanged() ? options_.expert_tensor_parallel : 1;
+    const std::string gathered = parts > 1 ? fmt::format("{} {}", parts, m) : m;
     const SaturatingCount routed = 2 * n_.M * n_.h * n_.E;
     layer.flops.push_back({{"router", "2 " + m + " h E", routed}});
     layer.recompute_flops += again(layer_part::kExperts, routed);
     add_linear(layer,
-               {"gate, up, down of k experts", "6 k " + m + " h x", 6 * n_.k * n_.M * n_.h * n_.x},
+               {"gate, up, down of k experts", "6 k " + gathered + " h x",
+                parts * 6 * n_.k * n_.M * n_.h * n_.x},
                layer_part::kExperts);
     if (has_shared())
       add_linear(layer, {"gate, up, down of the shared experts", "6 T h y", 2 * n_.T * shared},
@@ -282,10 +293,10 @@ class Deriver {
           {std::move(what), std::move(formula), bytes, false, again(layer_part::kExperts, bytes)});
     };
     keep_routed("the router's shares, fp32", "4 " + m + " E", 4 * n_.M * n_.E);
-    keep_routed("tokens as each expert gets them", fmt::format("k {} {} h", of_linear(), m),
-                n_.l * numbers);
-    keep_inner(layer, "", "k " + m + " x", n_.k * n_.M * n_.x, layer_part::kExpertActivation,
-               layer_part::kExperts);
+    keep_routed("tokens as each expert gets them", fmt::format("k {} {} h", of_linear(), gathered),
+                parts * n_.l * numbers);
+    keep_inner(layer, "", "k " + gathered + " x", parts * n_.k * n_.M * n_.x,
+               layer_part::kExpertActivation, layer_part::kExperts);
     const SaturatingCount outputs = n_.e * numbers;
     if (!options_.fused_swiglu) keep_routed("outputs of the experts", "k e " + m + " h", outputs);
     if (has_shared()) {
@@ -298,7 +309,7 @@ class Deriver {
     }
     add_kept_tokens(layer, "output, the residual added");
     // With tokens enough every expert has some.
-    const SaturatingCount choices = n_.k * n_.M;
+    const SaturatingCount choices = parts * n_.k * n_.M;
     const std::int64_t busy = std::min(choices.value(), n_.L.value());
     const SaturatingCount own = n_.h * n_.E + busy * expert;
     const SaturatingCount touched = n_.h + own + shared;
@@ -317,6 +328,14 @@ class Deriver {
     if (is_exchanged())  // there and back
       layer.exchanged = ((options_.fp8_dispatch ? SaturatingCount{1} : n_.e) + n_.e) * numbers;
     layer.again_exchanged = again(layer_part::kExperts, layer.exchanged);
+    if (parts > 1) {
+      layer.expert_gathered = parts * layer.exchanged;
+      // The sums are written and read before they are scattered, and their gradients gathered.
+      layer.forward_traffic += 2 * parts * outputs;
+      layer.input_traffic += 2 * parts * outputs;
+      layer.again_expert_gathered = again(layer_part::kExperts, layer.expert_gathered);
+      layer.again_reads += again(layer_part::kExperts, 2 * parts * outputs);
+    }
     return layer;
   }
 
@@ -369,11 +388,18 @@ class Deriver {
     layer.parameters.push_back(
         {shape_.tied ? "a copy of the embedding's table" : "matrix", "h V", matrix});
     if (shape_.tied) layer.borrowed = matrix;
+    if (shape_.head_bias) layer.parameters.push_back({"its bias", "V", n_.V});
     const std::string of_all = n_.m.value() > 0 ? " (m + 1)" : "";
     layer.flops.push_back({{"matrix", "2" + of_all + " T h V", 2 * outputs * n_.T * matrix}});
     add_norm_output(layer, n_.e, "e", layer_part::kOtherNorm);
-    layer.kept.push_back(
-        {"logits for the loss, fp32", "4" + of_all + " T V", 4 * outputs * n_.T * n_.V});
+    const SaturatingCount logits = outputs * n_.T * n_.V;
+    if (options_.fused_loss.value_or(true)) {
+      layer.kept.push_back({"logits for the loss, fp32", "4" + of_all + " T V", 4 * logits});
+    } else {
+      layer.kept.push_back({"logits", "e" + of_all + " T V", n_.e * logits});
+      layer.kept.push_back(
+          {"logarithms of their softmax, fp32", "4" + of_all + " T V", 4 * logits});
+    }
     finish(layer, sum(layer.parameters), {});
     share_products(layer, layer_part::kNone);
     layer.output = {};
@@ -484,11 +510,16 @@ class Deriver {
                             fmt::format("e T {}", projected.formula), made, false,
                             again(layer_part::kCoreAttention, made)});
     }
-    add_kept_tokens(layer, "output, the residual added");
+    const bool is_parallel = shape_.is_parallel();
+    if (is_parallel) {
+      passing += 2 * whole_bytes();  // the MLP's output is added to it
+    } else {
+      add_kept_tokens(layer, "output, the residual added");
+    }
     finish(layer, sum(layer.parameters), passing);
     if (dropout_.attention.value_or(0) > 0 && !options_.flash_attention) drop_scores(layer);
     drop_residual(layer);
-    share_products(layer, layer_part::kNone);
+    share_products(layer, layer_part::kNone, true, !is_parallel);
   }
 
   /// What attention reads.
@@ -619,21 +650,27 @@ class Deriver {
     layer.input_traffic = weights + 3 * kept + passing;
     layer.weight_traffic = weights + 2 * kept;
   }
-  /// What a tensor-parallel group does around its products: what is gathered or added up over it
-  /// is written and read besides.
-  void share_products(LayerDerivation& layer, const LayerPart& part) const {
+  /// What a tensor-parallel group does around its products, in front of them and behind: what is
+  /// gathered or added up over it is written and read besides. Behind a parallel block's MLP the
+  /// group adds up attention with it, which is in no module.
+  void share_products(LayerDerivation& layer, const LayerPart& part, bool in_front = true,
+                      bool behind = true) const {
+    const SaturatingCount front = in_front ? whole_bytes() : SaturatingCount{};
+    const SaturatingCount back = behind ? whole_bytes() : SaturatingCount{};
+    const SaturatingCount again_back = shape_.is_parallel() ? SaturatingCount{} : again(part, back);
     if (by_tokens()) {
-      layer.forward_traffic += 2 * whole_bytes();
-      layer.input_traffic += 2 * whole_bytes();
-      layer.weight_traffic += 2 * whole_bytes();
-      layer.gathered = 2 * whole_bytes();  // gathered in front, reduce-scattered behind
-      layer.input_gathered = 2 * whole_bytes();
-      layer.again_gathered = again(part, layer.gathered);
-      layer.again_reads += again(part, 2 * whole_bytes());
+      const SaturatingCount both = front + back;
+      layer.forward_traffic += both;
+      layer.input_traffic += both;
+      layer.weight_traffic += both;
+      layer.gathered = both;  // gathered in front, reduce-scattered behind
+      layer.input_gathered = both;
+      layer.again_gathered = again(part, front) + again_back;
+      layer.again_reads += layer.again_gathered;
     } else if (is_shared()) {
-      layer.all_reduced = whole_bytes();
-      layer.input_all_reduced = whole_bytes();
-      layer.again_all_reduced = again(part, layer.all_reduced);
+      layer.all_reduced = back;
+      layer.input_all_reduced = front;
+      layer.again_all_reduced = again_back;
     }
   }
 
@@ -700,8 +737,12 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
                                       const TransformerOptions& options) {
   const Symbols n = symbols_of(shape, options);
   const std::int64_t t = options.tensor_parallel;
+  const auto shared_by = [](std::int64_t devices, std::int64_t whole, const SaturatingCount& part) {
+    return devices == 1 ? std::to_string(whole)
+                        : fmt::format("{} / {} = {}", whole, devices, part.value());
+  };
   const auto shared = [&](std::int64_t whole, const SaturatingCount& part) {
-    return t == 1 ? std::to_string(whole) : fmt::format("{} / {} = {}", whole, t, part.value());
+    return shared_by(t, whole, part);
   };
   std::vector<std::string> lines = {
       fmt::format("e = {} bytes of a number ({})", n.e.value(), name_of(options.dtype)),
@@ -732,15 +773,18 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
   if (shape.has_dense_blocks())
     lines.push_back(fmt::format("f = {} inner width of an MLP", shared(shape.feed_forward, n.f)));
   if (shape.experts > 0) {
-    lines.push_back(fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",
-                                n.E.value(), n.k.value(),
-                                options.expert_parallel > 1
-                                    ? std::to_string(n.x.value())
-                                    : shared(shape.expert_feed_forward, n.x)));
+    lines.push_back(
+        fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",
+                    n.E.value(), n.k.value(),
+                    options.expert_parallel > 1
+                        ? shared_by(options.expert_tensor_parallel, shape.expert_feed_forward, n.x)
+                        : shared(shape.expert_feed_forward, n.x)));
   }
   if (options.expert_parallel > 1) {
-    lines.push_back(fmt::format("L = {} / {} = {} experts on each device", n.E.value(),
-                                options.expert_parallel, n.L.value()));
+    const std::int64_t parts = options.expert_tensor_parallel;
+    lines.push_back(fmt::format(
+        "L = {} / {} = {} experts on {}", n.E.value(), options.expert_parallel, n.L.value(),
+        parts > 1 ? fmt::format("every {} devices, in as many parts", parts) : "each device"));
   }
   if (shape.shared_feed_forward > 0)
     lines.push_back(fmt::format("y = {} inner width of the shared experts",

@@ -42,7 +42,8 @@ constexpr ContextExchange context_exchange_of(std::string_view name) {
 /// What the options are called where the user gives them, for messages.
 struct TransformerOptionNames {
   std::string_view sequence, batch, dtype, tensor_parallel, sequence_parallel, context_parallel,
-      context_exchange, expert_parallel, devices_per_server, fp8_linear, fp8_dispatch, mtp, dropout;
+      context_exchange, expert_parallel, expert_tensor_parallel, dispatch, devices_per_server,
+      fp8_linear, fp8_dispatch, cross_entropy, mtp, split_blocks, dropout;
 };
 
 inline constexpr TransformerOptionNames kCommandLineNames = {
@@ -54,12 +55,19 @@ inline constexpr TransformerOptionNames kCommandLineNames = {
     .context_parallel = "--context-parallel",
     .context_exchange = "--context-exchange",
     .expert_parallel = "--expert-parallel",
+    .expert_tensor_parallel = "--expert-tensor-parallel",
+    .dispatch = "--dispatch",
     .devices_per_server = "--devices-per-server",
     .fp8_linear = "--fp8-linear",
     .fp8_dispatch = "--fp8-dispatch",
+    .cross_entropy = "--cross-entropy",
     .mtp = "--mtp",
+    .split_blocks = "--split-blocks",
     .dropout = "--dropout",
 };
+
+/// The ways from logits to the loss: TransformerOptions::fused_loss, and not.
+inline constexpr std::array<std::string_view, 2> kCrossEntropies = {"fused", "unfused"};
 
 /// How a transformer is trained, as far as the costs of its layers depend on it.
 struct TransformerOptions {
@@ -82,7 +90,12 @@ struct TransformerOptions {
   /// 2020, GShard, section 3): those that share layers or samples, and others with samples of their
   /// own, each expert whole on one of them (Liu et al. 2025, MoE Parallel Folding, section 3).
   std::int64_t expert_parallel = 1;
+  /// With expert_parallel above 1: the neighbours that divide each expert, so that the group has
+  /// expert_parallel times as many devices. They gather their tokens in front of it and scatter the
+  /// sums behind.
+  std::int64_t expert_tensor_parallel = 1;
   Dispatch dispatch = Dispatch::per_expert;
+  bool dispatch_given = false;  ///< Somebody asked for it.
   /// Of all of these; those of a tensor-parallel group are neighbours, then those of a
   /// context-parallel one. Nothing: all are in one server.
   std::optional<std::int64_t> devices_per_server;
@@ -97,6 +110,11 @@ struct TransformerOptions {
   /// So are tokens on their way to experts, and in the backward the gradients of what these have
   /// made; what comes back is not (section 3.3.3).
   bool fp8_dispatch = false;
+  /// Whether cross entropy is one op that keeps a copy of the logits in fp32 (Megatron-LM's
+  /// vocab_parallel_cross_entropy makes the softmax and the gradient of it, in its place), or ops
+  /// of their own: PyTorch's log_softmax keeps its output in fp32 beside the model's logits.
+  /// Nothing: one copy is kept, and its kernels are those of the software stack.
+  std::optional<bool> fused_loss{};
   bool split_blocks = false;  ///< Attention and MLP as layers of their own.
   bool mtp = false;           ///< The modules that predict further tokens are trained, too.
   /// The modules that selective recomputation runs again; nothing: the usual parts.
@@ -119,12 +137,17 @@ struct TransformerOptions {
   }
 
   /// Devices that a scenario's device stands for.
-  std::int64_t group() const { return std::max(expert_parallel, devices_per_sample()); }
+  std::int64_t group() const { return std::max(expert_devices(), devices_per_sample()); }
+  std::int64_t expert_devices() const {
+    return expert_parallel > 1 ? expert_parallel * expert_tensor_parallel : 1;
+  }
   std::int64_t devices_per_sample() const { return tensor_parallel * context_parallel; }
   /// That the group has to itself.
   std::int64_t servers() const {
     return fits_in_server(group()) ? 1 : group() / *devices_per_server;
   }
+  /// In which the experts of a layer are: those that divide an expert may fill several.
+  std::int64_t expert_servers() const { return std::min(servers(), expert_parallel); }
   /// Micro-batches that the group trains at a time.
   std::int64_t group_batches() const { return group() / devices_per_sample(); }
   bool fits_in_server(std::int64_t devices) const {
@@ -178,6 +201,7 @@ struct LayerDerivation {
   SaturatingCount again_all_reduced;  ///< and what is sent for it, as in the forward.
   SaturatingCount again_gathered;
   SaturatingCount again_exchanged;
+  SaturatingCount again_expert_gathered;
   SaturatingCount again_keys_and_values;
   SaturatingCount again_exchanged_heads;
   SaturatingCount dropped;            ///< Numbers that dropout passes over, forward and backward.
@@ -193,11 +217,13 @@ struct LayerDerivation {
   SaturatingCount input_gathered;     ///< And the backward for the input.
   SaturatingCount exchanged;  ///< Bytes of tokens on their way to experts and back, in each of
                               ///< forward and backward for the input: a share stays.
-  Term keys_and_values;       ///< Bytes of those of all devices that share a sample: the forward
-                              ///< gathers them, the backward for the input again, and scatters
-                              ///< their gradients.
-  Term exchanged_heads;       ///< Bytes that each of them exchanges for those of other heads, in
-                              ///< each of forward and backward for the input: a share stays.
+  SaturatingCount expert_gathered;  ///< Bytes that devices which divide experts gather in front of
+                                    ///< them or scatter behind, in each of these passes.
+  Term keys_and_values;  ///< Bytes of those of all devices that share a sample: the forward
+                         ///< gathers them, the backward for the input again, and scatters
+                         ///< their gradients.
+  Term exchanged_heads;  ///< Bytes that each of them exchanges for those of other heads, in each of
+                         ///< forward and backward for the input: a share stays.
 };
 
 /// What is dropped: what the options say, else the file; absent where neither does.
@@ -219,7 +245,9 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
 /// The layers from the embedding to the head. Requires: context_parallel divides the sequence;
 /// tensor_parallel divides heads, key_value_heads and the widths of the MLPs; with
 /// sequence_parallel it is above 1 and divides the tokens of each device, too; expert_parallel is 1
-/// or a multiple of devices_per_sample(), and beside tensor_parallel there is sequence_parallel.
+/// or, times expert_tensor_parallel, a multiple of devices_per_sample(), and beside tensor_parallel
+/// there is sequence_parallel; expert_tensor_parallel divides the width of an expert; blocks whose
+/// attention and MLP run side by side are not split.
 std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
                                            const TransformerOptions& options);
 

@@ -59,16 +59,21 @@ class OpsDeriver {
     } else {
       plain_heads();
     }
+    if (shape_.is_parallel()) return;  // the MLP's output is added to its own
     tokens_out();
     residual();
   }
 
   void dense_mlp() {
-    norm(layer_part::kNorm);
-    tokens_in(layer_part::kDenseMlp);
+    if (shape_.order != BlockOrder::shared_norm) {
+      norm(layer_part::kNorm);
+      tokens_in(layer_part::kDenseMlp);
+    }
     mlp(shape_.feed_forward / n_.tensor, shape_.gated, layer_part::kDenseActivation,
         layer_part::kDenseMlp);
-    tokens_out(layer_part::kDenseMlp);
+    if (shape_.is_parallel())
+      add(ResidualOp{n_.tokens, n_.hidden, dropout_.residual.value_or(0) > 0});
+    tokens_out(shape_.is_parallel() ? layer_part::kNone : layer_part::kDenseMlp);
     residual();
   }
 
@@ -109,7 +114,7 @@ class OpsDeriver {
     for (std::int64_t i = 0; i < outputs; ++i) {
       tokens_in();
       add(LinearOp{options_.dtype, n_.tokens, n_.vocabulary, n_.hidden});
-      add(LossOp{n_.tokens, n_.vocabulary});
+      add(LossOp{n_.tokens, n_.vocabulary, options_.fused_loss});
       // The largest logit of a token, its own, and the sum of their exponents.
       for (int number = 0; number < 3; ++number)
         exchange(ExchangeKind::add_losses, (fp32 * SaturatingCount{n_.tokens}).value());
@@ -210,7 +215,8 @@ class OpsDeriver {
     const std::int64_t d = n_.head, a = n_.heads, g = n_.key_heads;
     linear(n_.tokens, (a + 2 * g) * d, n_.hidden);
     if (shape_.query_key_norm) add(NormOp{n_.tokens, (a + g) * d});
-    if (!shape_.learned_positions) add(RotationOp{n_.tokens, (a + g) * d});
+    if (!shape_.learned_positions && !shape_.positions_in_scores)
+      add(RotationOp{n_.tokens, (a + g) * d});
     attend(d, d, a / g);
     linear(n_.tokens, n_.hidden, a * d);
   }
@@ -261,26 +267,44 @@ class OpsDeriver {
   void experts(bool exchanged) {
     const std::int64_t rows = (SaturatingCount{shape_.experts_per_token} * n_.to_experts).value();
     const std::int64_t own = shape_.experts / options_.expert_parallel;
-    const std::int64_t inner = shape_.expert_feed_forward / (exchanged ? 1 : n_.tensor);
+    const std::int64_t parts = exchanged ? options_.expert_tensor_parallel : 1;
+    const std::int64_t inner = shape_.expert_feed_forward / (exchanged ? parts : n_.tensor);
     const std::int64_t sorts = exchanged && own > 1 ? 2 : 1;
+    const std::int64_t gathered = parts * rows;
+    // Behind the exchange, rows of all that divide an expert are sorted: here the mean of both.
+    const std::int64_t sorted = sorts == 2 ? (rows + gathered) / 2 : rows;
     const NumberFormat format = options_.fp8_linear ? NumberFormat::fp8 : options_.dtype;
     const std::int64_t sent_size =
         options_.fp8_dispatch ? bytes_of(NumberFormat::fp8) : bytes_of(options_.dtype);
     const LayerPart& all = layer_part::kExperts;
-    add(PermuteOp{rows, n_.hidden, sorts}, all);
-    if (exchanged) to_experts(SaturatingCount{sent_size} * rows * n_.hidden);
-    add(LinearOp{format, rows, 2 * inner, n_.hidden, own}, all);
-    add(ActivationOp{rows, inner, true}, layer_part::kExpertActivation);
-    add(LinearOp{format, rows, n_.hidden, inner, own}, all);
-    if (exchanged) to_experts(SaturatingCount{bytes_of(options_.dtype)} * rows * n_.hidden);
-    add(PermuteOp{rows, n_.hidden, sorts, n_.to_experts}, all);
+    const SaturatingCount sent = SaturatingCount{sent_size} * rows * n_.hidden;
+    const SaturatingCount returned = SaturatingCount{bytes_of(options_.dtype)} * rows * n_.hidden;
+    add(PermuteOp{sorted, n_.hidden, sorts}, all);
+    if (exchanged) to_experts(sent);
+    between_parts(ExchangeKind::gather_rows, parts, sent);
+    add(LinearOp{format, gathered, 2 * inner, n_.hidden, own}, all);
+    add(ActivationOp{gathered, inner, true}, layer_part::kExpertActivation);
+    add(LinearOp{format, gathered, n_.hidden, inner, own}, all);
+    between_parts(ExchangeKind::scatter_parts, parts, returned);
+    if (exchanged) to_experts(returned);
+    add(PermuteOp{sorted, n_.hidden, sorts, n_.to_experts}, all);
+  }
+
+  /// Between the neighbours that divide experts: `bytes` are those of the tokens that came to one.
+  void between_parts(ExchangeKind kind, std::int64_t parts, SaturatingCount bytes) {
+    if (parts == 1) return;
+    add(ExchangeOp{.kind = kind,
+                   .devices = parts,
+                   .near = std::min(parts, options_.devices_per_server.value_or(parts)),
+                   .bytes = (parts * bytes).value()},
+        layer_part::kExperts);
   }
 
   void to_experts(SaturatingCount bytes) {
     const Sent sent = sent_to_experts(bytes, shape_.routing(), options_);
     add(ExchangeOp{.kind = ExchangeKind::to_experts,
-                   .devices = options_.group(),
-                   .near = options_.group() / options_.servers(),
+                   .devices = options_.expert_parallel,
+                   .near = options_.expert_parallel / options_.expert_servers(),
                    .bytes = sent.link.count,
                    .network_bytes = sent.network.count},
         layer_part::kExperts);

@@ -41,7 +41,8 @@ std::optional<Diagnostic> check_large(const LayerDerivation& layer, const std::s
   if (!too_much_work &&
       max({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
            layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced, layer.exchanged,
-           2 * layer.keys_and_values.value, layer.exchanged_heads.value}) <= kLargestQuantity)
+           layer.expert_gathered, 2 * layer.keys_and_values.value, layer.exchanged_heads.value}) <=
+          kLargestQuantity)
     return std::nullopt;
   return refused(fmt::format("layer '{}' has {}", name,
                              too_much_work ? "more than the 2^53 FLOPs that are counted"
@@ -61,8 +62,8 @@ void add_terms(std::vector<std::string>& lines, std::string_view what,
 void add_dispatch_lines(std::vector<std::string>& lines, const LayerDerivation& layer,
                         const ExpertRouting& routing, const TransformerOptions& options) {
   const std::string_view tokens = options.sequence_parallel ? "R" : "T";
-  const std::int64_t devices = options.group();
-  const std::int64_t servers = options.servers();
+  const std::int64_t devices = options.expert_parallel;
+  const std::int64_t servers = options.expert_servers();
   const std::int64_t near = devices / servers;
   constexpr std::string_view passes = "link_traffic, forward and backward for the input: of";
   if (options.dispatch == Dispatch::per_expert) {
@@ -84,6 +85,19 @@ void add_dispatch_lines(std::vector<std::string>& lines, const LayerDerivation& 
                                   ? fmt::format("; network_traffic: x {:.6g} servers x {} / {}",
                                                 mean_places(routing, servers), servers - 1, servers)
                                   : ""));
+}
+
+void add_divided_lines(std::vector<std::string>& lines, const LayerDerivation& layer,
+                       const TransformerOptions& options) {
+  const std::int64_t parts = options.expert_tensor_parallel;
+  lines.push_back(fmt::format(
+      "link_traffic, forward and backward for the input: of {} = {} {} {} h",
+      layer.expert_gathered.value(), parts, options.fp8_dispatch ? "k (1 + e)" : "2 k e",
+      options.sequence_parallel ? "R" : "T"));
+  lines.push_back(fmt::format("  (gathered in front of divided experts, scattered behind) {} / {}",
+                              parts - 1, parts));
+  lines.push_back(fmt::format("  memory_traffic: in both also twice k e {} {} h", parts,
+                              options.sequence_parallel ? "R" : "T"));
 }
 
 std::vector<std::string> formula_lines(const LayerDerivation& layer, const ExpertRouting& routing,
@@ -133,6 +147,7 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
       lines.emplace_back(
           "  behind each norm in each of the three: twice e T h, gathered or added up");
     if (layer.exchanged.value() > 0) add_dispatch_lines(lines, layer, routing, options);
+    if (layer.expert_gathered.value() > 0) add_divided_lines(lines, layer, options);
     if (const Term& gathered = layer.keys_and_values; gathered.value.value() > 0) {
       const std::int64_t devices = options.context_parallel;
       lines.push_back(
@@ -158,11 +173,10 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
   return lines;
 }
 
-/// Of products that a tensor-parallel group shares. Where it spans servers, each of its devices in
-/// one sends its part of what goes to the others, besides.
-Sent sent_by_products(SaturatingCount all_reduced, SaturatingCount gathered,
+/// Of products that neighbours share: a tensor-parallel group, or those that divide an expert.
+/// Where they span servers, each of them in one sends its part of what goes to the others, besides.
+Sent sent_by_products(SaturatingCount all_reduced, SaturatingCount gathered, std::int64_t devices,
                       const TransformerOptions& options) {
-  const std::int64_t devices = options.tensor_parallel;
   const Bytes bytes =
       ring_volume({all_reduced.value()}, devices) + share_volume({gathered.value()}, devices);
   if (options.fits_in_server(devices)) return {bytes, {}};
@@ -181,10 +195,13 @@ LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
                   const TransformerOptions& options) {
   const Sent context = sent_by_context(layer.keys_and_values.value, options);
   const Sent heads = sent_for_heads(layer.exchanged_heads.value, options);
-  const Sent tokens = sent_to_experts(layer.exchanged, routing, options);
+  const Sent tokens =
+      sent_to_experts(layer.exchanged, routing, options) +
+      sent_by_products({}, layer.expert_gathered, options.expert_tensor_parallel, options);
+  const std::int64_t t = options.tensor_parallel;
   const Sent forward =
-      sent_by_products(layer.all_reduced, layer.gathered, options) + tokens + context + heads;
-  const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, options) +
+      sent_by_products(layer.all_reduced, layer.gathered, t, options) + tokens + context + heads;
+  const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, t, options) +
                      tokens + context + context + heads;
   const Flops fp8 = {fp8_flops(layer).value()};
   return {.forward = {.flops = {forward_flops(layer).value()},
@@ -211,10 +228,13 @@ std::optional<Selective> selective_of(const LayerDerivation& layer, const Expert
   if (again.value() == 0) return std::nullopt;
   Selective selective;
   selective.activation = {again.value()};
-  const Sent sent = sent_by_products(layer.again_all_reduced, layer.again_gathered, options) +
-                    sent_to_experts(layer.again_exchanged, routing, options) +
-                    sent_by_context(layer.again_keys_and_values, options) +
-                    sent_for_heads(layer.again_exchanged_heads, options);
+  const Sent sent =
+      sent_by_products(layer.again_all_reduced, layer.again_gathered, options.tensor_parallel,
+                       options) +
+      sent_to_experts(layer.again_exchanged, routing, options) +
+      sent_by_products({}, layer.again_expert_gathered, options.expert_tensor_parallel, options) +
+      sent_by_context(layer.again_keys_and_values, options) +
+      sent_for_heads(layer.again_exchanged_heads, options);
   selective.work = PassWork{.flops = {layer.recompute_flops.value()},
                             .fp8_flops = {layer.recompute_fp8_flops.value()},
                             .memory_traffic = {(2 * again + layer.again_reads).value()},
@@ -232,6 +252,7 @@ TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions op
   options.tensor_parallel = 1;
   options.sequence_parallel = false;
   options.expert_parallel = 1;
+  options.expert_tensor_parallel = 1;
   // In as many parts of the tokens as are alike, so that those of one are counted exactly.
   options.context_parallel = std::gcd(options.tokens(), options.context_parallel << 16U);
   const auto parts = static_cast<double>(options.context_parallel);
@@ -282,12 +303,12 @@ SaturatingCount replicated_of(const TransformerShape& shape, TransformerOptions 
 }
 
 std::string dispatch_note(const ExpertRouting& routing, const TransformerOptions& options) {
+  const std::int64_t servers = options.expert_servers();
   return fmt::format("a token goes to {:.3g} devices of the group{}, on average, once to each",
-                     mean_places(routing, options.group()),
-                     options.servers() > 1
-                         ? fmt::format(" in {:.3g} of its {} servers",
-                                       mean_places(routing, options.servers()), options.servers())
-                         : "");
+                     mean_places(routing, options.expert_parallel),
+                     servers > 1 ? fmt::format(" in {:.3g} of its {} servers",
+                                               mean_places(routing, servers), servers)
+                                 : "");
 }
 
 /// What devices that share a sample send each other.
@@ -324,11 +345,13 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
     notes.push_back(fmt::format("{} share the tokens of each sample: {}", options.context_parallel,
                                 context_words(shape, options)));
   if (options.expert_parallel > 1) {
+    const std::int64_t parts = options.expert_tensor_parallel;
     notes.push_back(fmt::format(
-        "all share the experts, {} of a layer on each, and tokens are taken to spread evenly over "
+        "all share the experts, {} of a layer on {}, and tokens are taken to spread evenly over "
         "them; {} micro-batches of {} of {} own: the samples of a micro-batch in a scenario are "
         "those of the whole group, {}",
         shape.experts / options.expert_parallel,
+        parts > 1 ? fmt::format("every {}, which divide each of them", parts) : "each",
         each > 1 ? fmt::format("every {} train", each) : "each trains", options.batch,
         each > 1 ? "their" : "its", samples));
     if (options.dispatch == Dispatch::per_server)
@@ -390,10 +413,16 @@ std::vector<std::string> uncounted(const TransformerShape& shape,
   if (shape.further_predictions > 0 && !options.mtp)
     notes.push_back(fmt::format("the modules that predict further tokens are not counted: {} does",
                                 options.names->mtp));
+  if (options.expert_servers() > 1 && !options.dispatch_given && shape.experts_per_token > 1) {
+    notes.push_back(fmt::format(
+        "experts are in {} servers, and a token is sent there once for each of its {} experts, "
+        "where recipes of DeepSeek-V3's kind send one copy to each server ({} per-server)",
+        options.expert_servers(), shape.experts_per_token, options.names->dispatch));
+  }
   if (const ExpertRouting routing = shape.routing();
       routing.is_limited() && options.dispatch == Dispatch::per_server &&
       options.expert_parallel > 1 &&
-      (!nests(routing, options.group()) || !nests(routing, options.servers()))) {
+      (!nests(routing, options.expert_parallel) || !nests(routing, options.expert_servers()))) {
     notes.push_back(fmt::format(
         "that the experts of a token lie in {} of {} groups is not counted where devices or "
         "servers hold parts of several groups",
@@ -553,6 +582,9 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
   if (shape.has_experts())
     profile.model.profile.provenance.emplace("expert_parallel",
                                              std::to_string(options.expert_parallel));
+  if (options.expert_tensor_parallel > 1)
+    profile.model.profile.provenance.emplace("expert_tensor_parallel",
+                                             std::to_string(options.expert_tensor_parallel));
   if (shape.has_experts() && options.expert_parallel > 1)
     profile.model.profile.provenance.emplace("dispatch", name_of(options.dispatch));
   if (const std::string dropped = dropout_text(dropout_of(shape, options)); !dropped.empty())
@@ -568,6 +600,9 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     profile.model.profile.provenance.emplace(
         "recompute_modules",
         fmt::format("{}", fmt::join(names_of(*options.recompute_modules), ", ")));
+  if (options.fused_loss)
+    profile.model.profile.provenance.emplace("cross_entropy",
+                                             kCrossEntropies[*options.fused_loss ? 0 : 1]);
   if (options.context_parallel > 1)
     profile.model.profile.provenance.emplace("context_parallel",
                                              std::to_string(options.context_parallel));

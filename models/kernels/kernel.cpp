@@ -5,28 +5,17 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string_view>
 
 namespace plumbline {
 namespace {
 
-std::string_view name_of(KernelPass pass) {
-  constexpr std::array<std::string_view, 3> names = {"forward", "input", "weights"};
-  return names[static_cast<std::size_t>(pass)];
-}
+std::string_view name_of(KernelPass pass) { return kKernelPasses[static_cast<std::size_t>(pass)]; }
 
-std::string_view name_of(MemoryKind kind) {
-  constexpr std::array<std::string_view, 11> names = {
-      "norm", "rotation", "activation", "residual", "sum", "routing",
-      "loss", "lookup",   "scores",     "permute",  "cast"};
-  return names[static_cast<std::size_t>(kind)];
-}
+std::string_view name_of(MemoryKind kind) { return kMemoryKinds[static_cast<std::size_t>(kind)]; }
 
 std::string_view name_of(CollectiveKind kind) {
-  constexpr std::array<std::string_view, 4> names = {"all_reduce", "all_gather", "reduce_scatter",
-                                                     "all_to_all"};
-  return names[static_cast<std::size_t>(kind)];
+  return kCollectiveKinds[static_cast<std::size_t>(kind)];
 }
 
 struct ToFlops {

@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "base/number_format.h"
@@ -13,6 +15,9 @@ namespace plumbline {
 
 /// The three passes over a layer.
 enum class KernelPass : std::uint8_t { forward, input, weights };
+
+/// Their names, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 3> kKernelPasses = {"forward", "input", "weights"};
 
 /// A matrix product: out[m, n] = a[m, k] b[k, n], `batch` times.
 struct ProductKernel {
@@ -37,6 +42,7 @@ struct AttentionKernel {
   std::int64_t key_heads = 1;   ///< Heads of keys and values.
   std::int64_t query_size = 1;  ///< Numbers in a head of queries and keys.
   std::int64_t value_size = 1;  ///< Numbers in a head of values.
+  NumberFormat format = NumberFormat::bf16;
 
   friend bool operator==(const AttentionKernel&, const AttentionKernel&) = default;
 };
@@ -56,6 +62,11 @@ enum class MemoryKind : std::uint8_t {
   cast,     ///< Numbers to fp8, with their transpose and scales.
 };
 
+/// Their names, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 11> kMemoryKinds = {
+    "norm", "rotation", "activation", "residual", "sum", "routing",
+    "loss", "lookup",   "scores",     "permute",  "cast"};
+
 /// Kernels that read and write `bytes`.
 struct MemoryKernel {
   MemoryKind kind = MemoryKind::sum;
@@ -63,12 +74,17 @@ struct MemoryKernel {
   std::int64_t rows = 1, columns = 1;
   double bytes = 0;
   std::int64_t launches = 1;
+  NumberFormat format = NumberFormat::bf16;
 
   friend bool operator==(const MemoryKernel&, const MemoryKernel&) = default;
 };
 
 /// The kinds of collectives.
 enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all };
+
+/// Their names, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 4> kCollectiveKinds = {
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
 
 /// The use of a collective. It decides which part of its time a software stack hides.
 enum class CollectiveUse : std::uint8_t {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace plumbline {
 namespace {
@@ -41,10 +42,36 @@ double at_size(const AttentionTraits& traits, double size, Get&& get) {
 
 }  // namespace
 
-KernelModel::KernelModel(const KernelDevice& device, const SoftwareStack& stack)
+void KernelSums::add(const KernelTime& time) {
+  switch (time.origin) {
+    case KernelOrigin::measured:
+      measured_s += time.seconds;
+      return;
+    case KernelOrigin::interpolated:
+      interpolated_s += time.seconds;
+      return;
+    case KernelOrigin::modelled:
+      modelled_s += time.seconds;
+      return;
+  }
+}
+
+KernelSums& KernelSums::operator+=(const KernelSums& other) {
+  measured_s += other.measured_s;
+  interpolated_s += other.interpolated_s;
+  modelled_s += other.modelled_s;
+  return *this;
+}
+
+KernelModel::KernelModel(const KernelDevice& device, const SoftwareStack& stack,
+                         std::shared_ptr<const MeasuredKernels> measured)
     : device_(device),
       stack_(stack),
-      attention_(attention_rates(device.traits, stack.attention, device.peak)) {}
+      attention_(attention_rates(device.traits, stack.attention, device.peak)),
+      measured_(std::move(measured)) {
+  if (measured_ && measured_->table().launch)
+    stack_.host_per_op_s = measured_->table().launch->seconds();
+}
 
 double KernelModel::of(const ProductKernel& kernel) const {
   const KernelTraits& device = device_.traits;
@@ -167,8 +194,71 @@ double KernelModel::gather_seconds(double bytes, std::int64_t copies, std::int64
          traits.root * std::sqrt(sent);
 }
 
-double KernelModel::seconds(const Kernel& kernel) const {
+double KernelModel::modelled_seconds(const Kernel& kernel) const {
   return std::visit([&](const auto& own) { return of(own); }, kernel);
+}
+
+std::optional<KernelTime> KernelModel::measured_time(const Kernel& kernel,
+                                                     Accumulation accumulation) const {
+  const auto key = key_of(kernel, accumulation);
+  if (!key) return std::nullopt;
+  const KernelFinding& found = measured_->find(*key);
+  const double factor = closure(key->group.kernels);
+  if (found.row) {
+    return KernelTime{factor * plumbline::seconds(found.row->time), KernelOrigin::measured};
+  }
+  if (found.near.empty()) return std::nullopt;
+  double ratio = 0;
+  for (const KernelFinding::Neighbour& near : found.near) {
+    ratio += near.weight * plumbline::seconds(near.row->time) /
+             modelled_seconds(resized(kernel, near.row->key));
+  }
+  return KernelTime{factor * ratio * modelled_seconds(kernel), KernelOrigin::interpolated};
+}
+
+double KernelModel::closure(KernelClass kernels) const {
+  if (const auto given = measured_->table().closure.of(kernels)) return *given;
+  const bool is_product = kernels == KernelClass::gemm || kernels == KernelClass::grouped ||
+                          kernels == KernelClass::batched;
+  return is_product ? stack_.product_closure : 1;
+}
+
+std::optional<KernelTime> KernelModel::by_fewer_heads(const AttentionKernel& kernel) const {
+  const std::int64_t devices = kernel.keys / kernel.queries;
+  if (devices * kernel.queries != kernel.keys || kernel.heads % devices != 0) return std::nullopt;
+  AttentionKernel whole = kernel;
+  whole.queries = kernel.keys;
+  whole.heads = kernel.heads / devices;
+  whole.key_heads = std::max<std::int64_t>(1, kernel.key_heads / devices);
+  const auto time = measured_time(whole, Accumulation::none);
+  if (!time) return std::nullopt;
+  return KernelTime{time->seconds * modelled_seconds(kernel) / modelled_seconds(whole),
+                    KernelOrigin::interpolated};
+}
+
+std::optional<KernelTime> KernelModel::measured_time(const Kernel& kernel) const {
+  if (const auto* attention = std::get_if<AttentionKernel>(&kernel)) {
+    const auto own = measured_time(kernel, Accumulation::none);
+    return own || attention->queries == attention->keys ? own : by_fewer_heads(*attention);
+  }
+  const auto* product = std::get_if<ProductKernel>(&kernel);
+  if (!product || product->pass != KernelPass::weights)
+    return measured_time(kernel, Accumulation::none);
+  // Rows with the sums that the stack makes go before those with others.
+  const bool sums_in_fp32 = stack_.weights_out_bytes > 2;
+  const auto sum = sums_in_fp32 ? Accumulation::fp32 : Accumulation::none;
+  const auto other = sums_in_fp32 ? Accumulation::none : Accumulation::fp32;
+  for (const Accumulation accumulation : {sum, other, Accumulation::bf16}) {
+    if (auto time = measured_time(kernel, accumulation)) return time;
+  }
+  return std::nullopt;
+}
+
+KernelTime KernelModel::time_of(const Kernel& kernel) const {
+  if (measured_) {
+    if (const auto time = measured_time(kernel)) return *time;
+  }
+  return {modelled_seconds(kernel), KernelOrigin::modelled};
 }
 
 PassTime KernelModel::seconds(const std::vector<Kernel>& kernels,
@@ -177,7 +267,9 @@ PassTime KernelModel::seconds(const std::vector<Kernel>& kernels,
   PassTime pass;
   double launched = 0;
   for (const Kernel& kernel : kernels) {
-    const double time = seconds(kernel);
+    const KernelTime found = time_of(kernel);
+    const double time = found.seconds;
+    pass.kernels.add(found);
     if (const auto* sent = std::get_if<CollectiveKernel>(&kernel)) {
       pass.sent_s += time;
       pass.hidden_s += time * hidden_share(*sent, overlap);

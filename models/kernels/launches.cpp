@@ -40,7 +40,7 @@ class Launcher {
     if (pass_ == KernelPass::weights) return;
     if (op.keeps_scores) return with_scores(op);
     kernels_.emplace_back(AttentionKernel{is_backward(), op.batch, op.queries, op.keys, op.heads,
-                                          op.key_heads, op.query_size, op.value_size});
+                                          op.key_heads, op.query_size, op.value_size, dtype_});
   }
 
   void operator()(const NormOp& op) {
@@ -83,12 +83,17 @@ class Launcher {
     if (pass_ == KernelPass::weights) return;
     const double rows = 2 * real(op.passes) * real(op.rows) + real(op.sums);
     kernels_.emplace_back(MemoryKernel{MemoryKind::permute, pass_, op.rows, op.columns,
-                                       e_ * rows * real(op.columns), op.passes});
+                                       e_ * rows * real(op.columns), op.passes, dtype_});
   }
 
+  /// Bytes for each logit. Ops of their own move copies of the logits in fp32.
   void operator()(const LossOp& op) {
-    moves(MemoryKind::loss, op.rows, op.columns, {stack_.loss_forward_bytes / e_, 3},
-          {stack_.loss_backward_bytes / e_, 3});
+    double forward = stack_.loss_forward_bytes, backward = stack_.loss_backward_bytes;
+    if (op.fused) {
+      forward = *op.fused ? 10 : 14;
+      backward = *op.fused ? 6 : 18;
+    }
+    moves(MemoryKind::loss, op.rows, op.columns, {forward / e_, 3}, {backward / e_, 3});
   }
 
   void operator()(const LookupOp& op) {
@@ -99,7 +104,7 @@ class Launcher {
     if (pass_ != KernelPass::weights) return;
     const double table = stack_.weights_out_bytes * real(op.table_rows) * real(op.columns);
     kernels_.emplace_back(MemoryKernel{MemoryKind::lookup, pass_, op.rows, op.columns,
-                                       e_ * real(op.rows) * real(op.columns) + table, 2});
+                                       e_ * real(op.rows) * real(op.columns) + table, 2, dtype_});
   }
 
   void operator()(const ExchangeOp& op) {
@@ -136,6 +141,12 @@ class Launcher {
       case ExchangeKind::to_experts:
         if (!weights) sends(op, all_to_all, CollectiveUse::experts);
         return;
+      case ExchangeKind::gather_rows:
+        if (!weights) sends(op, forward ? all_gather : reduce_scatter, CollectiveUse::experts);
+        return;
+      case ExchangeKind::scatter_parts:
+        if (!weights) sends(op, forward ? reduce_scatter : all_gather, CollectiveUse::experts);
+        return;
       case ExchangeKind::exchange_heads:
         if (!weights) sends(op, all_to_all, CollectiveUse::context);
         return;
@@ -161,13 +172,13 @@ class Launcher {
     if (moved.launches == 0) return;
     kernels_.emplace_back(MemoryKernel{kind, pass_, rows, columns,
                                        e_ * moved.tensors * real(rows) * real(columns),
-                                       moved.launches});
+                                       moved.launches, dtype_});
   }
 
   /// A tensor is read, and written in fp8 twice: as it is, and transposed.
   void cast(std::int64_t rows, std::int64_t columns) {
     kernels_.emplace_back(MemoryKernel{MemoryKind::cast, pass_, rows, columns,
-                                       (e_ + 2) * real(rows) * real(columns), 1});
+                                       (e_ + 2) * real(rows) * real(columns), 1, dtype_});
   }
 
   void sends(const ExchangeOp& op, CollectiveKind kind, CollectiveUse use) {

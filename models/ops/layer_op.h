@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -96,6 +97,10 @@ struct PermuteOp {
 /// The loss from logits.
 struct LossOp {
   std::int64_t rows = 1, columns = 1;
+  /// Whether cross entropy keeps one copy of the logits, in fp32, which becomes their gradient;
+  /// else its steps are ops of their own. Nothing: one copy is kept, and kernels are those of the
+  /// stack.
+  std::optional<bool> fused{};
 
   friend bool operator==(const LossOp&, const LossOp&) = default;
 };
@@ -122,6 +127,8 @@ enum class ExchangeKind : std::uint8_t {
   add_losses,      ///< All-reduce of a number per token.
   gather_keys,     ///< All-gather of keys and values; backward: again, and reduce-scatter.
   to_experts,      ///< All-to-all, forward and backward.
+  gather_rows,     ///< All-gather in front of divided experts; backward: reduce-scatter.
+  scatter_parts,   ///< Reduce-scatter behind them; backward: all-gather.
   exchange_heads,  ///< All-to-all of tokens for heads, or back, forward and backward.
 };
 
@@ -169,7 +176,8 @@ OpFlops flops_of(const LayerOps& ops);
 
 /// The most bytes that one op holds in its backward beside what its forward keeps: the gradients of
 /// its weights before they are added up, of its output and of its input; of attention that keeps
-/// its scores, the gradients of the scores before and behind the softmax.
+/// its scores, the gradients of the scores before and behind the softmax; of a loss that is not
+/// fused, the gradients of the logits and of their softmax's logarithms, both in fp32.
 std::int64_t temporary_bytes(const LayerOps& ops);
 
 }  // namespace plumbline

@@ -4,11 +4,13 @@
 #include "models/profile/estimate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <string_view>
+#include <vector>
 
 #include "base/bug.h"
 #include "base/quantity.h"
@@ -49,6 +51,28 @@ bool has_fp8(const LayerCosts& costs) {
          (costs.selective && costs.selective->work && costs.selective->work->fp8_flops.count > 0);
 }
 
+/// "94 %"; "under 1 %" of what is there and would be 0 %.
+std::string percent(double share) {
+  return share > 0 && share < .005 ? "under 1 %" : fmt::format("{:.0f} %", 100 * share);
+}
+
+/// ", closure 1.07", or the factors by class where they differ; "" where all are 1.
+std::string closure_words(const KernelModel& kernels) {
+  const double products = kernels.closure(KernelClass::gemm);
+  const double attention = kernels.closure(KernelClass::sdpa);
+  const double memory = kernels.closure(KernelClass::memory);
+  if (products == 1 && attention == 1 && memory == 1) return "";
+  if (products == attention && products == memory) return fmt::format(", closure {:.3g}", products);
+  std::vector<std::string> factors;
+  const auto add = [&](std::string_view name, double factor) {
+    if (factor != 1) factors.push_back(fmt::format("{:.3g} of {}", factor, name));
+  };
+  add("products", products);
+  add("attention", attention);
+  add("memory-bound ones", memory);
+  return fmt::format(", closure {}", fmt::join(factors, ", "));
+}
+
 /// The estimate of one model.
 class Estimator {
  public:
@@ -66,7 +90,12 @@ class Estimator {
         if (auto problem = estimate(measurement.layers[i], layer)) return problem;
       }
     }
-    if (estimated_ > 0) model_.profile.estimated = words();
+    if (estimated_ > 0) {
+      model_.profile.kernel_shares = shares();
+      model_.profile.estimated = words();
+    }
+    const bool is_modelled = by_kernels_ > 0 && by_kernels_ == all_;
+    if (is_modelled && !estimate_.kernels->model.measured()) model_.profile.errors = errors();
     return std::nullopt;
   }
 
@@ -106,7 +135,11 @@ class Estimator {
   bool by_kernels(const LayerCosts& costs) const { return estimate_.kernels && costs.ops; }
 
   LayerParts parts_of(const LayerCosts& costs, const Layer& layer) {
-    if (by_kernels(costs)) return kernel_parts_of(costs, layer);
+    if (by_kernels(costs)) {
+      const KernelParts& found = kernel_parts_of(costs, layer);
+      kernels_ += found.kernels;
+      return found;
+    }
     LayerParts parts;
     parts.forward = roofline_parts(costs.work->forward, device());
     parts.input = roofline_parts(costs.work->backward_input, device());
@@ -117,7 +150,7 @@ class Estimator {
   }
 
   /// Layers with the same ops and as many parameters take the same time.
-  const LayerParts& kernel_parts_of(const LayerCosts& costs, const Layer& layer) {
+  const KernelParts& kernel_parts_of(const LayerCosts& costs, const Layer& layer) {
     const auto key = std::pair{costs.ops.get(), layer.parameters.count};
     const auto found = parts_.find(key);
     if (found != parts_.end()) return found->second;
@@ -183,9 +216,47 @@ class Estimator {
       reduces_ = reduces_ || layer.replicated.count > 0;
     }
     ++estimated_;
-    by_kernels_ += by_kernels(costs) ? 1 : 0;
+    if (by_kernels(costs)) {
+      ++by_kernels_;
+      kind_ = std::max(kind_, run_kind(*costs.ops));
+    }
     in_fp8_ = in_fp8_ || has_fp8(costs);
     return std::nullopt;
+  }
+
+  /// Whether the stack overlaps the collectives of tensor parallelism, where it can.
+  std::string_view overlap_words() const {
+    const KernelSetting& setting = *estimate_.kernels;
+    if (model_.profile.group.tensor_parallel == 1 || setting.overlap.link) return "";
+    if (setting.model.stack().hides_tensor == 0) return "";
+    return setting.overlap.on ? ", tensor parallelism overlapped"
+                              : ", tensor parallelism not overlapped (schedule.bucket)";
+  }
+
+  /// The shares of measured and other times; nothing without a table.
+  std::optional<KernelShares> shares() const {
+    if (!estimate_.kernels || !estimate_.kernels->model.measured()) return std::nullopt;
+    const double sum = kernels_.sum() > 0 ? kernels_.sum() : 1;
+    return KernelShares{.file = estimate_.kernels->file,
+                        .device = estimate_.kernels->model.measured()->table().device,
+                        .measured = kernels_.measured_s / sum,
+                        .interpolated = kernels_.interpolated_s / sum,
+                        .modelled = kernels_.modelled_s / sum};
+  }
+
+  /// "94 % by measured kernels of FILE (DEVICE), 4 % interpolated, 2 % modelled, closure 1.07".
+  std::string words_of(const KernelShares& shares) const {
+    std::string text = fmt::format("{} by measured kernels of {} ({})", percent(shares.measured),
+                                   clipped(shares.file), clipped(shares.device));
+    if (shares.interpolated > 0)
+      text += fmt::format(", {} interpolated", percent(shares.interpolated));
+    if (shares.modelled > 0) text += fmt::format(", {} modelled", percent(shares.modelled));
+    return text + closure_words(estimate_.kernels->model);
+  }
+
+  PublishedErrors errors() const {
+    const KernelModel& kernels = estimate_.kernels->model;
+    return published_errors(kind_, kernels.device().traits, kernels.stack());
   }
 
   std::string words() const {
@@ -196,11 +267,11 @@ class Estimator {
                     reduces_ ? " and those that their group adds up" : "");
     if (by_kernels_ > 0) {
       const KernelModel& kernels = estimate_.kernels->model;
-      return fmt::format("layer times{}: kernel by kernel, for {} with {}{}{}", some, device().name,
-                         kernels.stack().name,
-                         kernels.device().traits.is_measured
-                             ? ""
-                             : "; nothing is known of its kernels but what is usual",
+      const std::string_view caveat = kernels.device().traits.caveat;
+      const auto& shares = model_.profile.kernel_shares;
+      return fmt::format("layer times{}: {}, for {} with {}{}{}{}{}", some,
+                         shares ? words_of(*shares) : "kernel by kernel", device().name,
+                         kernels.stack().name, overlap_words(), caveat.empty() ? "" : "; ", caveat,
                          updates);
     }
     return fmt::format(
@@ -213,9 +284,11 @@ class Estimator {
   Model& model_;
   const Estimate& estimate_;
   const Mark& mark_;
-  std::map<std::pair<const LayerOps*, std::int64_t>, LayerParts> parts_;
+  std::map<std::pair<const LayerOps*, std::int64_t>, KernelParts> parts_;
+  KernelSums kernels_;
   std::size_t estimated_ = 0;
   std::size_t by_kernels_ = 0;
+  RunKind kind_ = RunKind::dense;  ///< The least sure kind of these.
   std::size_t all_ = 0;
   bool has_updates_ = false;
   bool reduces_ = false;  ///< Over the group.

@@ -21,8 +21,10 @@ double exposed_s(Bytes parameters, const KernelSetting& setting) {
                                                     setting.weights.copies, setting.weights.near);
 }
 
-PassParts parts_of(const std::vector<Kernel>& kernels, const KernelSetting& setting) {
+PassParts parts_of(const std::vector<Kernel>& kernels, const KernelSetting& setting,
+                   KernelSums* sums = nullptr) {
   const PassTime time = setting.model.seconds(kernels, setting.overlap);
+  if (sums) *sums += time.kernels;
   return {.own_s = time.computing_s,
           .sent_s = time.sent_s - time.hidden_s,
           .free_s = time.computing_s - time.hidden_s};
@@ -48,12 +50,15 @@ double wait_for_slowest(const SoftwareStack& stack, std::int64_t devices) {
   return 1 + stack.per_doubling * std::max(0.0, doublings);
 }
 
-LayerParts kernel_parts(const LayerOps& ops, Bytes parameters, const KernelSetting& setting) {
+KernelParts kernel_parts(const LayerOps& ops, Bytes parameters, const KernelSetting& setting) {
   const SoftwareStack& stack = setting.model.stack();
-  LayerParts parts;
-  parts.forward = parts_of(launches(ops, KernelPass::forward, stack), setting);
-  parts.input = parts_of(launches(ops, KernelPass::input, stack), setting);
-  parts.weights = parts_of(launches(ops, KernelPass::weights, stack), setting);
+  KernelParts parts;
+  const auto of_pass = [&](KernelPass pass) {
+    return parts_of(launches(ops, pass, stack), setting, &parts.kernels);
+  };
+  parts.forward = of_pass(KernelPass::forward);
+  parts.input = of_pass(KernelPass::input);
+  parts.weights = of_pass(KernelPass::weights);
   parts.again = parts_of(launches_again(ops, stack), setting);
   if (stack.skips_last_product && ops.is_block())
     parts.skipped_s = parts_of(last_product(ops, stack), setting).own_s;

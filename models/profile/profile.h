@@ -13,6 +13,7 @@
 
 #include "base/number_format.h"
 #include "base/units.h"
+#include "models/kernels/published_errors.h"
 #include "models/ops/layer_op.h"
 #include "models/profile/layer_graph.h"
 #include "models/profile/layer_work.h"
@@ -184,6 +185,16 @@ struct DeviceGroup {
 /// time. They then share their memory in another way than during each other's passes.
 inline constexpr std::string_view kUpdatesAtOnce = "update";
 
+/// The origin of times that were estimated kernel by kernel with a table of measured kernels:
+/// shares of the time of all passes, which add up to 1.
+struct KernelShares {
+  std::string file;    ///< The table, as the scenario names it.
+  std::string device;  ///< The device that was measured.
+  double measured = 0;
+  double interpolated = 0;
+  double modelled = 0;
+};
+
 /// Measured or assumed costs. Invariants: at least one measurement, sorted by batch, each as long
 /// as the graph; a batch is unknown only if there is one measurement. It knows no stages and no
 /// schedule.
@@ -203,6 +214,9 @@ struct Profile {
   std::optional<NumberFormat> dtype;  ///< The number format of the layers' work.
   DeviceGroup group;
   std::string estimated;  ///< The derivation of times that were not given; "" = all were given.
+  std::optional<KernelShares> kernel_shares;  ///< Of these; set with a table of kernels.
+  /// How far published runs lie from such times; nothing unless kernels gave all layers theirs.
+  std::optional<PublishedErrors> errors{};
 
   /// Whether there is a measurement at this batch size.
   bool holds(std::int64_t batch) const;

@@ -50,6 +50,10 @@ const SectionFormat& device_format() {
             "The training framework, whose kernels and overlaps are assumed for a model given by "
             "its config.json.",
             usual_stack().name},
+           {"kernels",
+            {file()},
+            "A table of measured kernel times (kind: kernels), which go before those of the "
+            "model."},
            {"efficiency",
             {real(1)},
             "The share of its peaks that is counted on, above 0. Given: times by a roofline, not "
@@ -257,7 +261,14 @@ const SectionFormat& training_format() {
             "next "
             "mini-batch begins, beside the forwards, the first of which wait for theirs, bucket by "
             "bucket where schedule.bucket is given.",
-            "behind-update"}},
+            "behind-update"},
+           {"flush",
+            {words({"all", "none"})},
+            "all: every device ends a mini-batch before any begins the next; none: each updates "
+            "when its own work is done, and begins the next at once, as with the optimizer's "
+            "post-validation of zero-bubble schedules. Not for pipedream, which never flushes; "
+            "real runs flush.",
+            "all"}},
       .elsewhere = words_elsewhere};
   return training;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "base/quantity.h"
 #include "models/profile/estimate.h"
@@ -165,7 +166,9 @@ class ScenarioResolver {
     Estimate estimate{.device = *roofline,
                       .kernels = kernel_setting(*roofline),
                       .optimizer = {scenario_.optimizer_state, scenario_.gradient_width}};
-    if (!estimate.kernels) scenario_.efficiency = roofline->efficiency;
+    scenario_.estimated_for = *roofline;
+    if (estimate.kernels)
+      scenario_.kernels = std::make_shared<const KernelModel>(estimate.kernels->model);
     Model& model = scenario_.model.edit();
     if (auto problem = estimate_times(model, estimate, written_.cluster.device->mark))
       return problems_.push_back(*std::move(problem));
@@ -186,14 +189,13 @@ class ScenarioResolver {
       return !layer.timed && layer.ops;
     });
     const DeviceChoice& device = *written_.cluster.device;
-    if (device.stack && (device.efficiency || !has_ops)) {
-      scenario_.notes.push_back(
-          fmt::format("cluster.device.stack changes nothing: {}",
-                      has_ops ? "with an efficiency, times follow from a roofline"
-                              : "no layer lists its ops, as those of a model.huggingface do"));
+    if (device.efficiency || !has_ops) {
+      note_unused("stack", device.stack != nullptr, has_ops);
+      note_unused("kernels", device.kernels != nullptr, has_ops);
+      return std::nullopt;
     }
-    if (device.efficiency || !has_ops) return std::nullopt;
-    KernelSetting setting{kernels_of(device, roofline), {}, {}, 1};
+    if (auto note = other_device_note(device)) scenario_.notes.push_back(*std::move(note));
+    KernelSetting setting{kernels_of(device, roofline), device.kernels_file, {}, {}, 1};
     setting.overlap = {.on = scenario_.schedule.bucket.has_value(),
                        .has_chunks = scenario_.schedule.chunks > 1,
                        .link = device.link_overlap,
@@ -201,11 +203,26 @@ class ScenarioResolver {
     const DeviceGroup& group = scenario_.model->profile.group;
     setting.devices = devices_of_run() * group.devices;
     share_weights(setting, group);
-    const double gap = setting.model.stack().gap_per_op_s;
-    const bool is_pipeline = stages() > 1;
-    if (gap > 0 && is_pipeline && scenario_.overheads.per_op.count() == 0)
-      scenario_.overheads.per_op = round_up(gap * 1e9);
+    wait_between_ops(setting.model.stack());
     return setting;
+  }
+
+  /// Adds the time that a stack waits between the ops of a pipeline, unless the file has its own.
+  void wait_between_ops(const SoftwareStack& stack) {
+    if (stack.gap_per_op_s == 0 || stages() == 1) return;
+    if (written_.per_op_given || written_.measured_overhead) return;
+    scenario_.overheads.per_op = round_up(stack.gap_per_op_s * 1e9);
+    scenario_.notes.push_back(
+        fmt::format("{} waits {} between the ops of a pipeline (overhead.per_op)", stack.name,
+                    to_text(scenario_.overheads.per_op)));
+  }
+
+  void note_unused(std::string_view key, bool is_given, bool has_ops) {
+    if (!is_given) return;
+    scenario_.notes.push_back(
+        fmt::format("cluster.device.{} changes nothing: {}", key,
+                    has_ops ? "with an efficiency, times follow from a roofline"
+                            : "no layer lists its ops, as those of a model.huggingface do"));
   }
 
   std::int64_t stages() const { return scenario_.plan.stages ? scenario_.plan.stages->value : 1; }

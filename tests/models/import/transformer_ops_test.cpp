@@ -23,6 +23,16 @@ using test::profile_of;
 using test::shape_of;
 using test::tokens;
 
+/// With experts that are divided, too.
+void add_divided(std::vector<TransformerOptions>& all) {
+  const std::vector<TransformerOptions> whole = all;
+  for (TransformerOptions options : whole) {
+    if (options.expert_parallel == 1) continue;
+    options.expert_tensor_parallel = 2;
+    all.push_back(options);
+  }
+}
+
 /// All ways to share a small model that fit its sizes.
 std::vector<TransformerOptions> layouts(bool has_experts) {
   std::vector<TransformerOptions> all;
@@ -51,6 +61,7 @@ std::vector<TransformerOptions> layouts(bool has_experts) {
       }
     }
   }
+  add_divided(all);
   return all;
 }
 
@@ -90,6 +101,7 @@ void each_layer(Check&& check, std::optional<RecomputeModules> modules = std::nu
           CAPTURE(options.context_parallel);
           CAPTURE(name_of(options.context_exchange));
           CAPTURE(options.expert_parallel);
+          CAPTURE(options.expert_tensor_parallel);
           CAPTURE(options.flash_attention);
           check(layer, transformer_ops(layer.kind, shape, options), options);
         }
@@ -126,8 +138,9 @@ TEST_CASE("exchanges send what their layer's formulas say") {
     REQUIRE(sent(ops, {exchange_heads}) ==
             layer.exchanged_heads.value.value() / samples * (samples - 1));
     // All but an even share of the tokens goes to another device.
-    const std::int64_t devices = options.group();
+    const std::int64_t devices = options.expert_parallel;
     REQUIRE(sent(ops, {to_experts}) == layer.exchanged.value() / devices * (devices - 1));
+    REQUIRE(sent(ops, {gather_rows, scatter_parts}) == layer.expert_gathered.value());
   });
 }
 
@@ -170,7 +183,8 @@ TEST_CASE("modules that run again have the FLOPs and the traffic of their formul
       const std::int64_t samples = options.context_parallel;
       REQUIRE(sent(again, {exchange_heads}) ==
               layer.again_exchanged_heads.value() / samples * (samples - 1));
-      const std::int64_t devices = options.group();
+      REQUIRE(sent(again, {gather_rows, scatter_parts}) == layer.again_expert_gathered.value());
+      const std::int64_t devices = options.expert_parallel;
       REQUIRE(sent(again, {to_experts}) == layer.again_exchanged.value() / devices * (devices - 1));
     };
     each_layer(check, RecomputeModules{static_cast<RecomputeModule>(i)});
@@ -224,6 +238,34 @@ TEST_CASE("devices that exchange heads attend over all tokens, each with heads o
   REQUIRE(exchanges.size() == 2);
   CHECK(exchanges[0] == exchange_of((4 + 4 + 4) * head));
   CHECK(exchanges[1] == exchange_of(4 * head));
+}
+
+TEST_CASE("devices that divide an expert are neighbours, and of its tokens each gets a part") {
+  TransformerOptions options = tokens(64);
+  options.expert_parallel = 4;
+  options.expert_tensor_parallel = 4;
+  options.devices_per_server = 2;
+  std::map<ExchangeKind, ExchangeOp> exchanges;
+  std::vector<LinearOp> products;
+  for (const LayerOp& op : transformer_ops("moe", shape_of(kQwenMoe), options).ops) {
+    if (const auto* exchange = std::get_if<ExchangeOp>(&op.shape))
+      exchanges[exchange->kind] = *exchange;
+    if (const auto* linear = std::get_if<LinearOp>(&op.shape)) products.push_back(*linear);
+  }
+  // Two of eight servers have the same experts: no token stays in its server.
+  const ExchangeOp& sent = exchanges.at(ExchangeKind::to_experts);
+  CHECK(sent.devices == 4);
+  CHECK(sent.near == 1);
+  CHECK(sent.bytes == 0);
+  CHECK(sent.network_bytes == 2 * 2 * 64 * 32 * 3 / 4);
+  const ExchangeOp& gathered = exchanges.at(ExchangeKind::gather_rows);
+  CHECK(gathered.devices == 4);
+  CHECK(gathered.near == 2);
+  CHECK(gathered.bytes == 4 * 2 * 2 * 64 * 32);
+  // Behind the router: two experts a device, of 24 / 4 columns, with the tokens of four.
+  REQUIRE(products.size() == 3);
+  CHECK(products[1] == LinearOp{NumberFormat::bf16, 4 * 2 * 64, 2 * 6, 32, 2});
+  CHECK(products[2] == LinearOp{NumberFormat::bf16, 4 * 2 * 64, 32, 6, 2});
 }
 
 TEST_CASE("layers of one kind share their ops") {

@@ -306,6 +306,38 @@ TEST_CASE("keys that are forgotten are told") {
             "network takes the device's own)"});
 }
 
+TEST_CASE("cross entropy that is given decides memory and kernels, in whatever stack") {
+  const Files files;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048, dropout: 0}}\n"
+      "cluster: {{gpus: 1, device: {{preset: h100-sxm}}, reserve: 4 GiB}}\n"
+      "plan: {{stages: 1}}\nschedule: {{name: 1f1b, micro_batches: 2}}\n"
+      "training: {{gradients: 2, optimizer_state: 6}}\n",
+      files.path("llama.json"));
+  for (const std::string stack : {"eager-2023", "megatron-core"}) {
+    CAPTURE(stack);
+    const auto head = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> overrides = {"cluster.device.stack=" + stack};
+      overrides.insert(overrides.end(), more.begin(), more.end());
+      const Scenario scenario = read(text, overrides);
+      CHECK(scenario.notes.empty());
+      return scenario.model->profile.measurements.front().layers.back();
+    };
+    const LayerCosts usual = head({});
+    const LayerCosts fused = head({"model.cross_entropy=fused"});
+    const LayerCosts unfused = head({"model.cross_entropy=unfused"});
+    CHECK(usual.activation == fused.activation);
+    CHECK(unfused.activation - fused.activation == Bytes{2 * 2048 * 32000});
+    CHECK(unfused.temporary > fused.temporary);
+    CHECK(unfused.forward.mean > fused.forward.mean);
+    CHECK(unfused.backward.mean > fused.backward.mean);
+    // Kernels that nobody chose are the stack's.
+    const LayerCosts& alike = stack == "eager-2023" ? unfused : fused;
+    CHECK(usual.forward.mean == alike.forward.mean);
+    CHECK(usual.backward.mean == alike.backward.mean);
+  }
+}
+
 TEST_CASE("of a model by its config.json Adam is counted where no other optimizer is given") {
   const Files files;
   const std::string text = fmt::format(
