@@ -26,6 +26,7 @@ struct HuggingFaceArguments {
   std::string output;
   std::string dtype = "bf16";
   std::string dispatch{kDispatches[0]};
+  std::string context_exchange{kContextExchanges[0]};
   std::string cross_entropy;
   std::string name;
   TransformerOptions options;
@@ -137,6 +138,7 @@ std::string summary(const HuggingFaceArguments& arguments, const TransformerProf
 int import_huggingface(HuggingFaceArguments& arguments) {
   arguments.options.dtype = number_format(arguments.dtype);
   arguments.options.dispatch = dispatch_of(arguments.dispatch);
+  arguments.options.context_exchange = context_exchange_of(arguments.context_exchange);
   if (!arguments.cross_entropy.empty())
     arguments.options.fused_loss = arguments.cross_entropy == kCrossEntropies[0];
   const auto shape = read_huggingface(arguments.config);
@@ -206,10 +208,15 @@ void add_groups(CLI::App& command, HuggingFaceArguments& arguments) {
       ->capture_default_str();
   command
       .add_option("--context-parallel", arguments.options.context_parallel,
-                  "devices that share the tokens of each sample, and gather keys and values")
+                  "devices that share the tokens of each sample")
       ->check(between(1, 65536))
       ->capture_default_str()
       ->type_name("N");
+  command
+      .add_option("--context-exchange", arguments.context_exchange,
+                  "what these send each other: all keys and values, or tokens for heads")
+      ->check(one_of({kContextExchanges.begin(), kContextExchanges.end()}))
+      ->capture_default_str();
   command
       .add_option("--devices-per-server", arguments.options.devices_per_server,
                   "of a group, those that share a server; the rest goes over the network")

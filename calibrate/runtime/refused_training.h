@@ -63,6 +63,13 @@ inline std::optional<Diagnostic> check_training(const Scenario& scenario) {
                        "layer's activations made again, or none",
                        "schedule.recompute: layers, full or none; --backend synthetic runs any");
   }
+  if (const auto& offload = scenario.schedule.offload; offload && offload->value > 0) {
+    return input_error(offload->mark,
+                       fmt::format("schedule.offload is {:g}, and a network is run with all of its "
+                                   "activations on the devices",
+                                   offload->value),
+                       "schedule.offload: 0; --backend synthetic runs any");
+  }
   if (scenario.schedule.slices.count > 1) {
     return input_error(scenario.schedule.slices.mark,
                        fmt::format("schedule.slices is {}, and a network is run with whole "

@@ -29,4 +29,11 @@ Sent sent_to_experts(SaturatingCount exchanged, const ExpertRouting& routing,
   return {copies_to(devices, devices / servers), copies_to(servers, servers)};
 }
 
+Sent sent_for_heads(SaturatingCount exchanged, const TransformerOptions& options) {
+  const Bytes all = {exchanged.value()};
+  const std::int64_t devices = options.context_parallel;
+  const Bytes network = share_volume(all, devices / options.context_neighbours());
+  return {share_volume(all, devices) - network, network};
+}
+
 }  // namespace plumbline

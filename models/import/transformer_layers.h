@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,15 +14,36 @@
 
 #include "base/number_format.h"
 #include "base/saturating_count.h"
+#include "models/import/recompute_modules.h"
 #include "models/import/transformer_shape.h"
 
 namespace plumbline {
 
+/// What the devices that share a sample send each other for attention.
+enum class ContextExchange : std::uint8_t {
+  /// All keys and values go to all devices (Liu et al. 2023, Ring Attention, section 3).
+  keys,
+  /// Each device gives its tokens of other heads for all tokens of its own heads, and the other way
+  /// round behind attention (Jacobs et al. 2023, DeepSpeed Ulysses, section 3.1).
+  heads,
+};
+
+inline constexpr std::array<std::string_view, 2> kContextExchanges = {"keys", "heads"};
+
+constexpr std::string_view name_of(ContextExchange exchange) {
+  return kContextExchanges[static_cast<std::size_t>(exchange)];
+}
+
+/// Requires: `name` is one of kContextExchanges.
+constexpr ContextExchange context_exchange_of(std::string_view name) {
+  return name == kContextExchanges[0] ? ContextExchange::keys : ContextExchange::heads;
+}
+
 /// What the options are called where the user gives them, for messages.
 struct TransformerOptionNames {
   std::string_view sequence, batch, dtype, tensor_parallel, sequence_parallel, context_parallel,
-      expert_parallel, expert_tensor_parallel, dispatch, devices_per_server, fp8_linear,
-      fp8_dispatch, cross_entropy, mtp, split_blocks, dropout;
+      context_exchange, expert_parallel, expert_tensor_parallel, dispatch, devices_per_server,
+      fp8_linear, fp8_dispatch, cross_entropy, mtp, split_blocks, dropout;
 };
 
 inline constexpr TransformerOptionNames kCommandLineNames = {
@@ -31,6 +53,7 @@ inline constexpr TransformerOptionNames kCommandLineNames = {
     .tensor_parallel = "--tensor-parallel",
     .sequence_parallel = "--sequence-parallel",
     .context_parallel = "--context-parallel",
+    .context_exchange = "--context-exchange",
     .expert_parallel = "--expert-parallel",
     .expert_tensor_parallel = "--expert-tensor-parallel",
     .dispatch = "--dispatch",
@@ -59,10 +82,10 @@ struct TransformerOptions {
   std::int64_t tensor_parallel = 1;
   /// They also share what stands between the products, by tokens.
   bool sequence_parallel = false;
-  /// Devices that share the tokens of every sample; attention gathers the keys and values of all of
-  /// them (Liu et al. 2023, Ring Attention, section 3). With tensor_parallel each of them is such a
+  /// Devices that share the tokens of every sample. With tensor_parallel each of them is such a
   /// group.
   std::int64_t context_parallel = 1;
+  ContextExchange context_exchange = ContextExchange::keys;
   /// Devices that share the experts of every layer, each with tokens of its own (Lepikhin et al.
   /// 2020, GShard, section 3): those that share layers or samples, and others with samples of their
   /// own, each expert whole on one of them (Liu et al. 2025, MoE Parallel Folding, section 3).
@@ -94,7 +117,24 @@ struct TransformerOptions {
   std::optional<bool> fused_loss{};
   bool split_blocks = false;  ///< Attention and MLP as layers of their own.
   bool mtp = false;           ///< The modules that predict further tokens are trained, too.
+  /// The modules that selective recomputation runs again; nothing: the usual parts.
+  std::optional<RecomputeModules> recompute_modules{};
   const TransformerOptionNames* names = &kCommandLineNames;
+
+  bool exchanges_heads() const {
+    return context_parallel > 1 && context_exchange == ContextExchange::heads;
+  }
+  /// How often a head of keys and values stands on the devices that share a sample, where these
+  /// exchange heads: fewer than there are devices are repeated. `heads`: those of a tensor-parallel
+  /// device.
+  std::int64_t repeats_of_keys(std::int64_t heads) const {
+    return exchanges_heads() ? std::max<std::int64_t>(1, context_parallel / heads) : 1;
+  }
+  /// Of the devices that share a sample, those in one server.
+  std::int64_t context_neighbours() const {
+    const std::int64_t server = devices_per_server.value_or(devices_per_sample());
+    return std::clamp<std::int64_t>(server / tensor_parallel, 1, context_parallel);
+  }
 
   /// Devices that a scenario's device stands for.
   std::int64_t group() const { return std::max(expert_devices(), devices_per_sample()); }
@@ -114,6 +154,11 @@ struct TransformerOptions {
     return !devices_per_server || devices <= *devices_per_server;
   }
 
+  /// Whether selective recomputation runs this part of a layer again.
+  bool makes_again(const LayerPart& part) const {
+    return recompute_modules ? recompute_modules->meets(part.modules) : part.is_usual;
+  }
+
   std::int64_t tokens() const { return sequence * batch; }
   /// Of a micro-batch of the device, of which context parallelism leaves others the rest.
   std::int64_t own_tokens() const { return tokens() / context_parallel; }
@@ -125,7 +170,7 @@ struct Term {
   std::string formula;  ///< In the symbols of symbol_lines().
   SaturatingCount value;
   bool is_split = false;    ///< The devices of an expert-parallel group hold different ones.
-  SaturatingCount again{};  ///< Of kept bytes, what costs little to make again.
+  SaturatingCount again{};  ///< Of kept bytes, what selective recomputation makes again.
 };
 
 /// One summand of the forward's FLOPs; the backward's follow from it.
@@ -150,11 +195,17 @@ struct LayerDerivation {
   std::vector<Term> parameters;  ///< Numbers, not bytes.
   std::vector<WorkTerm> flops;
   std::vector<Term> kept;               ///< Bytes from the forward to the backward.
-  SaturatingCount recompute_flops;      ///< To make again what of that costs little:
+  SaturatingCount recompute_flops;      ///< To make again what selective recomputation does:
   SaturatingCount recompute_fp8_flops;  ///< of these in fp8;
-  SaturatingCount again_reads;          ///< bytes that are read for it, besides as many.
-  SaturatingCount dropped;              ///< Numbers that dropout passes over, forward and backward.
-  SaturatingCount idle_parameters;      ///< Experts that a token does not use.
+  SaturatingCount again_reads;        ///< bytes that are moved for it, besides twice what it makes;
+  SaturatingCount again_all_reduced;  ///< and what is sent for it, as in the forward.
+  SaturatingCount again_gathered;
+  SaturatingCount again_exchanged;
+  SaturatingCount again_expert_gathered;
+  SaturatingCount again_keys_and_values;
+  SaturatingCount again_exchanged_heads;
+  SaturatingCount dropped;            ///< Numbers that dropout passes over, forward and backward.
+  SaturatingCount idle_parameters;    ///< Experts that a token does not use.
   SaturatingCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
   SaturatingCount output;             ///< Bytes.
   SaturatingCount forward_traffic;    ///< Bytes read from and written to memory.
@@ -171,15 +222,15 @@ struct LayerDerivation {
   Term keys_and_values;  ///< Bytes of those of all devices that share a sample: the forward
                          ///< gathers them, the backward for the input again, and scatters
                          ///< their gradients.
+  Term exchanged_heads;  ///< Bytes that each of them exchanges for those of other heads, in each of
+                         ///< forward and backward for the input: a share stays.
 };
 
 /// What is dropped: what the options say, else the file; absent where neither does.
 DropoutRates dropout_of(const TransformerShape& shape, const TransformerOptions& options);
 
 SaturatingCount sum(const std::vector<Term>& terms);
-/// Of kept terms, the bytes that recomputing outputs of norms and nonlinear functions, their
-/// products, unfused scores (Korthikanti et al. 2022, section 5) and the heads of latent attention
-/// (DeepSeek-AI 2024, "DeepSeek-V3", section 3.2.3) makes again.
+/// Of kept terms, the bytes that selective recomputation makes again.
 SaturatingCount recomputation(const std::vector<Term>& kept);
 SaturatingCount forward_flops(const LayerDerivation& layer);
 SaturatingCount input_flops(const LayerDerivation& layer);

@@ -103,11 +103,35 @@ class OptionChecks {
 
   void check_context() {
     const std::int64_t p = options_.context_parallel;
+    if (options_.exchanges_heads()) return check_heads();
     if (p <= 1 || options_.sequence % (2 * p) == 0) return;
     refuse(fmt::format("{} is {}, and {} parts do not divide the {} tokens of a sample",
                        names_.context_parallel, p, 2 * p, options_.sequence),
            "each device takes a part from the front and one from the back, so that all have as "
            "many scores");
+  }
+
+  /// Checks that devices which exchange tokens for heads get as many of both.
+  void check_heads() {
+    const std::int64_t p = options_.context_parallel;
+    const std::int64_t t = options_.tensor_parallel;
+    const auto refuse_of = [&](std::int64_t whole, std::string_view what) {
+      refuse(
+          fmt::format("{} is {}, which does not divide the {} {}", names_.context_parallel, p,
+                      whole, what),
+          fmt::format("{} 'heads' gives each device as many tokens in front of attention, and as "
+                      "many heads in it",
+                      names_.context_exchange));
+    };
+    if (options_.sequence % p != 0) refuse_of(options_.sequence, "tokens of a sample");
+    if (shape_.heads % t != 0) return;  // reported already
+    if (const std::int64_t heads = shape_.heads / t; heads % p != 0)
+      return refuse_of(heads,
+                       t > 1 ? "attention heads of a tensor-parallel device" : "attention heads");
+    const std::int64_t keys = shape_.key_value_heads / t;
+    if (shape_.latent || shape_.key_value_heads % t != 0) return;
+    if (std::max(keys, p) % std::min(keys, p) != 0)
+      refuse_of(keys, "heads of keys and values, nor they it");
   }
 
   /// Checks that a server holds a whole number of groups of devices, or a group of servers.

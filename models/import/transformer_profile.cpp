@@ -5,6 +5,7 @@
 #include "models/import/transformer_profile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -46,7 +47,7 @@ std::optional<Diagnostic> check_large(const LayerDerivation& layer, const std::s
   for (const SaturatingCount& bytes :
        {parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic, layer.input_traffic,
         layer.weight_traffic, 2 * layer.all_reduced, layer.exchanged, layer.expert_gathered,
-        2 * layer.keys_and_values.value}) {
+        2 * layer.keys_and_values.value, layer.exchanged_heads.value}) {
     if (bytes.value() > kLargestQuantity) return too_large(name, kMostBytes, names);
   }
   return std::nullopt;
@@ -173,6 +174,17 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Trans
           fmt::format("  {} / {}; backward for the input: twice that; and", devices - 1, devices));
       lines.emplace_back("  memory_traffic: each is written and read besides");
     }
+    if (const Term& heads = layer.exchanged_heads; heads.value.value() > 0) {
+      const std::int64_t devices = options.context_parallel;
+      const std::int64_t near = options.context_neighbours();
+      lines.push_back(fmt::format("link_traffic, forward and backward for the input: of {} = {}",
+                                  heads.value.value(), heads.formula));
+      lines.push_back(fmt::format(
+          "  ({}) {} / {}{}; and", heads.what, near - 1, devices,
+          near < devices ? fmt::format("; network_traffic: {} / {}", devices - near, devices)
+                         : ""));
+      lines.emplace_back("  memory_traffic: each is written and read besides");
+    }
   }
   return lines;
 }
@@ -189,23 +201,24 @@ Sent sent_by_products(SaturatingCount all_reduced, SaturatingCount gathered, std
 
 /// Of keys and values, on their way around the devices that share a sample: a step is over when the
 /// slowest of them is.
-Sent sent_by_context(const LayerDerivation& layer, const TransformerOptions& options) {
-  const Bytes bytes = share_volume({layer.keys_and_values.value.value()}, options.context_parallel);
+Sent sent_by_context(SaturatingCount keys_and_values, const TransformerOptions& options) {
+  const Bytes bytes = share_volume({keys_and_values.value()}, options.context_parallel);
   if (options.fits_in_server(options.devices_per_sample())) return {bytes, {}};
   return {{}, bytes};
 }
 
 LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
                   const TransformerOptions& options) {
-  const Sent context = sent_by_context(layer, options);
+  const Sent context = sent_by_context(layer.keys_and_values.value, options);
+  const Sent heads = sent_for_heads(layer.exchanged_heads.value, options);
   const Sent tokens =
       sent_to_experts(layer.exchanged, routing, options) +
       sent_by_products({}, layer.expert_gathered, options.expert_tensor_parallel, options);
   const std::int64_t t = options.tensor_parallel;
   const Sent forward =
-      sent_by_products(layer.all_reduced, layer.gathered, t, options) + tokens + context;
+      sent_by_products(layer.all_reduced, layer.gathered, t, options) + tokens + context + heads;
   const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, t, options) +
-                     tokens + context + context;
+                     tokens + context + context + heads;
   const Flops fp8 = {fp8_flops(layer).value()};
   return {.forward = {.flops = {forward_flops(layer).value()},
                       .fp8_flops = fp8,
@@ -225,16 +238,24 @@ LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
 }
 
 /// What is made again is written, and what it is made of, about as much, is read.
-std::optional<Selective> selective_of(const LayerDerivation& layer) {
+std::optional<Selective> selective_of(const LayerDerivation& layer, const ExpertRouting& routing,
+                                      const TransformerOptions& options) {
   const SaturatingCount again = recomputation(layer.kept);
   if (again.value() == 0) return std::nullopt;
   Selective selective;
   selective.activation = {again.value()};
+  const Sent sent =
+      sent_by_products(layer.again_all_reduced, layer.again_gathered, options.tensor_parallel,
+                       options) +
+      sent_to_experts(layer.again_exchanged, routing, options) +
+      sent_by_products({}, layer.again_expert_gathered, options.expert_tensor_parallel, options) +
+      sent_by_context(layer.again_keys_and_values, options) +
+      sent_for_heads(layer.again_exchanged_heads, options);
   selective.work = PassWork{.flops = {layer.recompute_flops.value()},
                             .fp8_flops = {layer.recompute_fp8_flops.value()},
                             .memory_traffic = {(2 * again + layer.again_reads).value()},
-                            .link_traffic = {},
-                            .network_traffic = {}};
+                            .link_traffic = sent.link,
+                            .network_traffic = sent.network};
   return selective;
 }
 
@@ -251,6 +272,7 @@ TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions op
   // In as many parts of the tokens as are alike, so that those of one are counted exactly.
   options.context_parallel = std::gcd(options.tokens(), options.context_parallel << 16U);
   const auto parts = static_cast<double>(options.context_parallel);
+  options.context_exchange = ContextExchange::keys;  // which computes as much
   TransformerTotals totals;
   SaturatingCount idle;
   SaturatingCount borrowed;
@@ -305,6 +327,18 @@ std::string dispatch_note(const ExpertRouting& routing, const TransformerOptions
                                  : "");
 }
 
+/// What devices that share a sample send each other.
+std::string context_words(const TransformerShape& shape, const TransformerOptions& options) {
+  if (!options.exchanges_heads()) return "keys and values";
+  const std::int64_t repeats =
+      shape.latent ? 1 : options.repeats_of_keys(shape.key_value_heads / options.tensor_parallel);
+  return fmt::format(
+      "tokens for heads in front of attention, and back behind it{}",
+      repeats > 1
+          ? fmt::format("; heads of keys and values are repeated {} times for that", repeats)
+          : "");
+}
+
 /// What a device of the scenario stands for, and what the devices of such a group share.
 void add_group_notes(const TransformerShape& shape, const TransformerOptions& options,
                      std::vector<std::string>& notes) {
@@ -324,8 +358,8 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
         "every device of these compresses all tokens, and sends tokens as wide as between blocks, "
         "where it could send compressed ones");
   if (options.context_parallel > 1)
-    notes.push_back(fmt::format("{} share the tokens of each sample: keys and values",
-                                options.context_parallel));
+    notes.push_back(fmt::format("{} share the tokens of each sample: {}", options.context_parallel,
+                                context_words(shape, options)));
   if (options.expert_parallel > 1) {
     const std::int64_t parts = options.expert_tensor_parallel;
     notes.push_back(fmt::format(
@@ -358,6 +392,36 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
                               kReplicated));
 }
 
+/// Those of the chosen modules that no layer of the shape has.
+RecomputeModules absent_modules(const TransformerShape& shape, RecomputeModules chosen) {
+  const auto has = [&](RecomputeModule module) {
+    using enum RecomputeModule;
+    switch (module) {
+      case core_attn:
+      case layernorm:
+        return true;
+      case mla_up_proj:
+        return shape.latent.has_value();
+      case mlp:
+        return shape.has_dense_blocks();
+      case mlp_act:
+        return shape.has_dense_blocks() || shape.shared_feed_forward > 0;
+      case moe:
+      case moe_act:
+        return shape.has_experts();
+      case shared_experts:
+        return shape.shared_feed_forward > 0;
+    }
+    return false;
+  };
+  RecomputeModules absent;
+  for (std::size_t i = 0; i < kRecomputeModules.size(); ++i) {
+    const auto module = static_cast<RecomputeModule>(i);
+    if (chosen.holds(module) && !has(module)) absent.insert(module);
+  }
+  return absent;
+}
+
 /// What of the shape the numbers do not cover.
 std::vector<std::string> uncounted(const TransformerShape& shape,
                                    const TransformerOptions& options) {
@@ -379,6 +443,12 @@ std::vector<std::string> uncounted(const TransformerShape& shape,
         "that the experts of a token lie in {} of {} groups is not counted where devices or "
         "servers hold parts of several groups",
         routing.groups_per_token, routing.groups));
+  }
+  if (options.recompute_modules) {
+    if (const RecomputeModules absent = absent_modules(shape, *options.recompute_modules);
+        absent != RecomputeModules{})
+      notes.push_back(fmt::format("no layer of the model has what runs again: {}",
+                                  fmt::join(names_of(absent), ", ")));
   }
   if (options.fp8_linear)
     notes.emplace_back(
@@ -508,7 +578,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     costs.work = work_of(layer, shape.routing(), options);
     costs.output = {layer.output.value()};
     costs.activation = {sum(layer.kept).value()};
-    costs.selective = selective_of(layer);
+    costs.selective = selective_of(layer, shape.routing(), options);
     costs.ops = own->second;
     costs.temporary = {temporary_bytes(*costs.ops)};
     measurement.layers.push_back(costs);
@@ -543,12 +613,18 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     profile.model.profile.provenance.emplace("dispatch in", "fp8");
   if (shape.gated && options.fused_swiglu)
     profile.model.profile.provenance.emplace("swiglu", "fused");
+  if (options.recompute_modules)
+    profile.model.profile.provenance.emplace(
+        "recompute_modules",
+        fmt::format("{}", fmt::join(names_of(*options.recompute_modules), ", ")));
   if (options.fused_loss)
     profile.model.profile.provenance.emplace("cross_entropy",
                                              kCrossEntropies[*options.fused_loss ? 0 : 1]);
   if (options.context_parallel > 1)
     profile.model.profile.provenance.emplace("context_parallel",
                                              std::to_string(options.context_parallel));
+  if (options.exchanges_heads())
+    profile.model.profile.provenance.emplace("context_exchange", name_of(options.context_exchange));
   if (options.devices_per_server)
     profile.model.profile.provenance.emplace("devices_per_server",
                                              std::to_string(*options.devices_per_server));

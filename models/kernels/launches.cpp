@@ -149,6 +149,9 @@ class Launcher {
       case ExchangeKind::scatter_parts:
         if (!weights) sends(op, forward ? reduce_scatter : all_gather, CollectiveUse::experts);
         return;
+      case ExchangeKind::exchange_heads:
+        if (!weights) sends(op, all_to_all, CollectiveUse::context);
+        return;
     }
   }
 

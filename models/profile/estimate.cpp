@@ -206,6 +206,7 @@ class Estimator {
                   .backward = backward.sent_share(),
                   .backward_input = parts.input.sent_share(),
                   .backward_weight = parts.weights.sent_share(),
+                  .again = parts.again.sent_share(),
                   .update = step.sent_share()};
     if (costs.selective && costs.selective->work) costs.selective->forward.mean = *again;
     costs.skipped = Duration{std::llround(parts.skipped_s * 1e9)};

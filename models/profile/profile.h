@@ -58,6 +58,7 @@ struct SentShares {
   double backward = 0;
   double backward_input = 0;
   double backward_weight = 0;
+  double again = 0;  ///< Selective recomputation.
   double update = 0;
 };
 

@@ -147,6 +147,7 @@ class ScenarioReader {
       choice.pairs_mark = kind->mark;
     }
     choice.recompute = read_recomputation(*section);
+    choice.offload = section->real("offload");
     if (auto kind = section->choice("weights", "kind of weight versions")) {
       choice.updates.weights = kind->value == "vertical-sync" ? WeightRule::vertical_sync
                                : kind->value == "none"        ? WeightRule::none

@@ -51,8 +51,9 @@ struct ScheduleChoice {
   bool overlaps_pairs = false;  ///< Neighbours F and B run at the same time.
   Mark pairs_mark;
   RecomputeChoice recompute;
-  UpdateRule updates;           ///< For asynchronous schedules only.
-  std::optional<Bytes> bucket;  ///< The size as given.
+  std::optional<Marked<double>> offload;  ///< The share of activations that hosts hold.
+  UpdateRule updates;                     ///< For asynchronous schedules only.
+  std::optional<Bytes> bucket;            ///< The size as given.
 
   /// The rule, if devices have several stages or backwards have two parts; else null.
   const ChunkRule* chunk_rule() const { return rule && rule->chunks ? &*rule->chunks : nullptr; }

@@ -37,6 +37,7 @@ class ScenarioResolver {
         &ScenarioResolver::resolve_group,          // the sharing in a device's group
         &ScenarioResolver::resolve_recomputation,  // if layers define it themselves
         &ScenarioResolver::estimate,               // times from FLOPs and bytes
+        &ScenarioResolver::offload,                // activations in the hosts' memory
         &ScenarioResolver::check_batches,          // against the profile
         &ScenarioResolver::apply_measured,         // links and overheads of the profile
     };
@@ -173,6 +174,12 @@ class ScenarioResolver {
       return problems_.push_back(*std::move(problem));
     if (written_.transformer && !(written_.optimizer.state && written_.optimizer.gradients))
       model.profile.estimated += "; Adam is assumed (training.optimizer_state, training.gradients)";
+  }
+
+  /// Moves a share of the activations to the hosts' memory.
+  void offload() {
+    if (auto refused = offload_activations(scenario_, written_.cluster))
+      problems_.push_back(*std::move(refused));
   }
 
   /// The setting in which kernels run; nothing if no layer has ops or a roofline is asked for.
@@ -331,6 +338,9 @@ class ScenarioResolver {
   /// Derives the layers of a model that is known by its shape, for this micro-batch on these
   /// servers.
   void derive_layers() {
+    auto* const transformer = written_.transformer ? &*written_.transformer : nullptr;
+    if (auto refused = choose_modules(scenario_.schedule.recompute, transformer, scenario_.notes))
+      return problems_.push_back(*std::move(refused));
     if (!written_.transformer) return;
     if (!written_.micro_batch_size)
       written_.micro_batch_size = {written_.transformer->options.group_batches(),

@@ -23,6 +23,7 @@ constexpr TransformerOptionNames kScenarioNames = {
     .tensor_parallel = "model.tensor_parallel",
     .sequence_parallel = "model.sequence_parallel",
     .context_parallel = "model.context_parallel",
+    .context_exchange = "model.context_exchange",
     .expert_parallel = "model.expert_parallel",
     .expert_tensor_parallel = "model.expert_tensor_parallel",
     .dispatch = "model.dispatch",
@@ -44,23 +45,13 @@ std::string name_of(const std::string& path, const TransformerShape& shape) {
 }  // namespace
 
 const std::vector<std::string_view>& transformer_keys() {
-  static const std::vector<std::string_view> keys = {"sequence",
-                                                     "tensor_parallel",
-                                                     "sequence_parallel",
-                                                     "context_parallel",
-                                                     "expert_parallel",
-                                                     "dispatch",
-                                                     "flash_attention",
-                                                     "fused_swiglu",
-                                                     "fp8_linear",
-                                                     "fp8_dispatch",
-                                                     "mtp",
-                                                     "split_blocks",
-                                                     "dropout",
-                                                     "attention_dropout",
-                                                     "hidden_dropout",
-                                                     "cross_entropy",
-                                                     "expert_tensor_parallel"};
+  static const std::vector<std::string_view> keys = {
+      "sequence",         "tensor_parallel",  "sequence_parallel",
+      "context_parallel", "context_exchange", "expert_parallel",
+      "dispatch",         "flash_attention",  "fused_swiglu",
+      "fp8_linear",       "fp8_dispatch",     "mtp",
+      "split_blocks",     "dropout",          "attention_dropout",
+      "hidden_dropout",   "cross_entropy",    "expert_tensor_parallel"};
   return keys;
 }
 
@@ -81,6 +72,8 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   };
   take("tensor_parallel", options.tensor_parallel);
   take("context_parallel", options.context_parallel);
+  if (const auto exchange = section.choice("context_exchange", "exchange of attention"))
+    options.context_exchange = context_exchange_of(exchange->value);
   take("expert_parallel", options.expert_parallel);
   take("expert_tensor_parallel", options.expert_tensor_parallel);
   if (const auto dispatch = section.choice("dispatch", "way to experts")) {

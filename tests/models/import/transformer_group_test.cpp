@@ -224,6 +224,54 @@ TEST_CASE("latent attention gathers keys and values as heads take them") {
   CHECK(std::find(lines.begin(), lines.end(), line) != lines.end());
 }
 
+TEST_CASE("devices exchange tokens for heads, each number once there and once back") {
+  TransformerOptions options = tokens(64);
+  options.split_blocks = true;
+  options.context_parallel = 4;
+  const TransformerProfile gathered = profile_of(kLlama, options);
+  options.context_exchange = ContextExchange::heads;
+  const TransformerProfile exchanged = profile_of(kLlama, options);
+  const LayerCosts& ring = gathered.model.profile.measurements[0].layers[1];
+  const LayerCosts& part = exchanged.model.profile.measurements[0].layers[1];
+  // 16 tokens of a device: 4 heads of queries and of what attention makes, keys and values
+  // repeated to 4 heads, of 16 numbers in bf16.
+  const std::int64_t head = 2 * 16 * 16;
+  const std::int64_t all = (4 + 4 + 4 + 4) * head;
+  CHECK(part.work->forward.link_traffic.count == all * 3 / 4);
+  CHECK(part.work->backward_input.link_traffic.count == all * 3 / 4);
+  CHECK(part.work->backward_weight.link_traffic.count == 0);
+  CHECK(part.work->forward.flops == ring.work->forward.flops);
+  CHECK(part.work->backward_input.flops == ring.work->backward_input.flops);
+  // Kept besides: the other copy of keys and values, and attention's output by heads.
+  CHECK(part.activation.count == ring.activation.count + 2 * 2 * head + 4 * head);
+  const auto& lines = exchanged.comments.above_layer.at("block_0_attention");
+  for (const char* line :
+       {"link_traffic, forward and backward for the input: of 8192 = e T 2 (a + 2 g) d",
+        "  (queries, keys, values and what attention makes of them) 3 / 4; and",
+        "  e T (a + 4 g) d = 6144  (queries, keys, values)"}) {
+    CAPTURE(line);
+    CHECK(std::find(lines.begin(), lines.end(), line) != lines.end());
+  }
+  const std::string note =
+      "4 share the tokens of each sample: tokens for heads in front of attention, and back behind "
+      "it; heads of keys and values are repeated 2 times for that";
+  CHECK(std::find(exchanged.notes.begin(), exchanged.notes.end(), note) != exchanged.notes.end());
+  CHECK(exchanged.model.profile.provenance.at("context_exchange") == "heads");
+  CHECK(exchanged.totals.forward_flops == gathered.totals.forward_flops);
+
+  // With scores kept, attention's backward does not read its output, and between servers a half.
+  options.flash_attention = false;
+  options.devices_per_server = 2;
+  const TransformerProfile far = profile_of(kLlama, options);
+  options.context_exchange = ContextExchange::keys;
+  const TransformerProfile far_ring = profile_of(kLlama, options);
+  const LayerCosts& between = far.model.profile.measurements[0].layers[1];
+  CHECK(between.activation.count ==
+        far_ring.model.profile.measurements[0].layers[1].activation.count + 2 * 2 * head);
+  CHECK(between.work->forward.link_traffic.count == all / 4);
+  CHECK(between.work->forward.network_traffic.count == all / 2);
+}
+
 TEST_CASE("whole experts on all devices of groups that share layers and samples") {
   // Two samples of 64 tokens, on four devices each; one of the eight experts on each device.
   for (const std::string& config : {kQwenMoe, kDeepSeek}) {
@@ -564,6 +612,28 @@ TEST_CASE("groups whose devices cannot share evenly are refused") {
   options.tensor_parallel = 4;
   CHECK(problem(kGpt2, options) ==
         "--tensor-parallel is 4, which does not divide the 2 tokens of a sample on each device");
+
+  options = tokens(60);
+  options.context_exchange = ContextExchange::heads;
+  options.context_parallel = 3;
+  CHECK(problem(kLlama, options) ==
+        "--context-parallel is 3, which does not divide the 4 attention heads");
+  options.context_parallel = 8;
+  CHECK(problem(kLlama, options) ==
+        "--context-parallel is 8, which does not divide the 60 tokens of a sample");
+  options = tokens(64);
+  options.context_exchange = ContextExchange::heads;
+  options.context_parallel = 4;
+  options.tensor_parallel = 2;
+  CHECK(problem(kLlama, options) ==
+        "--context-parallel is 4, which does not divide the 2 attention heads of a tensor-parallel "
+        "device");
+  const std::string many = R"({"model_type": "llama", "hidden_size": 96, "intermediate_size": 128,
+      "num_hidden_layers": 2, "num_attention_heads": 12, "num_key_value_heads": 6, "vocab_size": 9})";
+  options.tensor_parallel = 1;
+  CHECK(problem(many, options) ==
+        "--context-parallel is 4, which does not divide the 6 heads of keys and values, nor they "
+        "it");
 
   options = tokens(64);
   options.expert_parallel = 2;

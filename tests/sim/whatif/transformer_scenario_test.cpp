@@ -222,6 +222,43 @@ TEST_CASE("GPUs become groups, servers levels, and each GPU has a network card o
   CHECK(flat.cluster.levels[0].link.bandwidth->count == 7'000'000'000);
 }
 
+TEST_CASE("chosen modules run again in the place of what costs little") {
+  const Files files;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048, flash_attention: false}}\n"
+      "cluster: {{device: h100-sxm, devices: 2}}\nplan: {{stages: 2, partition: blocks}}\n"
+      "schedule: {{name: 1f1b, micro_batches: 4, recompute: selective}}\n",
+      files.path("llama.json"));
+  const auto with = [&](const std::string& modules) {
+    return predicted(read(text, {"schedule.recompute_modules=" + modules}));
+  };
+  const SweepNumbers usual = predicted(read(text));
+  const SweepNumbers nothing = predicted(read(text, {"schedule.recompute=none"}));
+  const SweepNumbers norms = with("[layernorm]");
+  const SweepNumbers all = with("[core_attn, layernorm, mlp]");
+  CHECK(norms.peak_memory_bytes < nothing.peak_memory_bytes);
+  CHECK(usual.peak_memory_bytes < norms.peak_memory_bytes);
+  CHECK(all.peak_memory_bytes < usual.peak_memory_bytes);
+  CHECK(norms.iteration_time_s > nothing.iteration_time_s);
+  CHECK(usual.iteration_time_s > norms.iteration_time_s);
+  CHECK(all.iteration_time_s > usual.iteration_time_s);
+  // A kind of recomputation that has no modules takes no notice, but for a note.
+  const Scenario layers =
+      read(text, {"schedule.recompute=layers", "schedule.recompute_modules=[mlp]"});
+  CHECK(predicted(layers).iteration_time_s ==
+        predicted(read(text, {"schedule.recompute=layers"})).iteration_time_s);
+  CHECK(std::count(layers.notes.begin(), layers.notes.end(),
+                   "schedule.recompute_modules does nothing here: it goes with recompute: "
+                   "selective") == 1);
+  CHECK(
+      refusal("version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 2 ms, activation: "
+              "9 B, selective: {activation: 9 B, forward: 300 us}}}\nschedule: {name: gpipe, "
+              "micro_batches: 2, recompute: selective, recompute_modules: [mlp]}\n") ==
+      "schedule.recompute_modules stands without model.huggingface");
+  CHECK(refusal(text, {"schedule.recompute_modules=[moe]"}) ==
+        "schedule.recompute is 'selective', but no layer says what it makes again");
+}
+
 TEST_CASE("copies fill the devices that stages, chunks, replicas or a partition leave") {
   const std::string text =
       "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms}}\n"
