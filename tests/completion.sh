@@ -49,7 +49,7 @@ has --shard search x.yaml --
 has --distinct merge x.json --
 has help ''
 has version ''
-expect "a choice" "backends presets schedules" "$(offered list '')"
+expect "a choice" "backends presets schedules stacks" "$(offered list '')"
 expect "no second choice" "" "$(offered list presets '')"
 expect "the kinds of schemas" "kernels network profile scenario" "$(offered schema '')"
 expect "options" "--trace" "$(offered simulate --tr)"

@@ -13,8 +13,9 @@ Sent sent_to_experts(SaturatingCount exchanged, const ExpertRouting& routing,
                      const TransformerOptions& options) {
   const Bytes all = {exchanged.value()};
   if (all.count == 0) return {};
-  const std::int64_t devices = options.group();
-  const std::int64_t servers = options.servers();
+  // Of those that divide an expert, each has a part of its tokens sent to it.
+  const std::int64_t devices = options.expert_parallel;
+  const std::int64_t servers = options.expert_servers();
   if (options.dispatch == Dispatch::per_expert) {
     const Bytes network = share_volume(all, servers);
     return {share_volume(all, devices) - network, network};
@@ -26,6 +27,13 @@ Sent sent_to_experts(SaturatingCount exchanged, const ExpertRouting& routing,
     return Bytes{std::llround(static_cast<double>(once) * mean_places(routing, places) * others)};
   };
   return {copies_to(devices, devices / servers), copies_to(servers, servers)};
+}
+
+Sent sent_for_heads(SaturatingCount exchanged, const TransformerOptions& options) {
+  const Bytes all = {exchanged.value()};
+  const std::int64_t devices = options.context_parallel;
+  const Bytes network = share_volume(all, devices / options.context_neighbours());
+  return {share_volume(all, devices) - network, network};
 }
 
 }  // namespace plumbline

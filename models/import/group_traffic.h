@@ -24,4 +24,8 @@ struct Sent {
 Sent sent_to_experts(SaturatingCount exchanged, const ExpertRouting& routing,
                      const TransformerOptions& options);
 
+/// The traffic of `exchanged` bytes that a device of those that share a sample has: an equal share
+/// goes to each of them, one stays.
+Sent sent_for_heads(SaturatingCount exchanged, const TransformerOptions& options);
+
 }  // namespace plumbline

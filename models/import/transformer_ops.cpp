@@ -52,22 +52,28 @@ class OpsDeriver {
   }
 
   void attention() {
-    norm();
+    norm(layer_part::kNorm);
     tokens_in();
     if (shape_.latent) {
       latent_heads(*shape_.latent);
     } else {
       plain_heads();
     }
+    if (shape_.is_parallel()) return;  // the MLP's output is added to its own
     tokens_out();
     residual();
   }
 
   void dense_mlp() {
-    norm();
-    tokens_in();
-    mlp(shape_.feed_forward / n_.tensor, shape_.gated);
-    tokens_out();
+    if (shape_.order != BlockOrder::shared_norm) {
+      norm(layer_part::kNorm);
+      tokens_in(layer_part::kDenseMlp);
+    }
+    mlp(shape_.feed_forward / n_.tensor, shape_.gated, layer_part::kDenseActivation,
+        layer_part::kDenseMlp);
+    if (shape_.is_parallel())
+      add(ResidualOp{n_.tokens, n_.hidden, dropout_.residual.value_or(0) > 0});
+    tokens_out(shape_.is_parallel() ? layer_part::kNone : layer_part::kDenseMlp);
     residual();
   }
 
@@ -75,39 +81,40 @@ class OpsDeriver {
     const bool exchanged = options_.expert_parallel > 1;
     const bool has_shared = shape_.shared_feed_forward > 0;
     const bool shares_products = !exchanged || has_shared;
-    norm();
-    if (shares_products) tokens_in();
-    add(LinearOp{options_.dtype, n_.to_experts, shape_.experts, n_.hidden});
-    add(RoutingOp{n_.to_experts, shape_.experts});
+    const LayerPart& shared = has_shared ? layer_part::kSharedExperts : layer_part::kExperts;
+    norm(layer_part::kNorm);
+    if (shares_products) tokens_in(shared);
+    add(LinearOp{options_.dtype, n_.to_experts, shape_.experts, n_.hidden}, layer_part::kExperts);
+    add(RoutingOp{n_.to_experts, shape_.experts}, layer_part::kExperts);
     experts(exchanged);
     if (has_shared) {
-      mlp(shape_.shared_feed_forward / n_.tensor, true);
-      add(SumOp{n_.between, n_.hidden});
+      mlp(shape_.shared_feed_forward / n_.tensor, true, layer_part::kSharedActivation, shared);
+      add(SumOp{n_.between, n_.hidden}, layer_part::kExperts);
     }
-    if (shares_products) tokens_out();
+    if (shares_products) tokens_out(shared);
     residual();
   }
 
   /// The embedding of the next token and the tokens of the block before are projected to one.
   void projection_of_both() {
     for (int input = 0; input < 2; ++input) {
-      norm();
+      norm(layer_part::kOtherNorm);
       tokens_in();
     }
     exchange(by_tokens() ? ExchangeKind::scatter_rows : ExchangeKind::add_rows, token_bytes());
     add(SumOp{n_.between, n_.hidden});  // joined
     linear(n_.tokens, (n_.hidden + n_.tensor - 1) / n_.tensor, 2 * n_.hidden);
     exchange(ExchangeKind::scatter_sums, token_bytes());
-    norm();  // behind the block
+    norm(layer_part::kOtherNorm);  // behind the block
   }
 
   void head() {
     const std::int64_t outputs = 1 + (options_.mtp ? shape_.further_predictions : 0);
-    norm();
+    norm(layer_part::kOtherNorm);
     for (std::int64_t i = 0; i < outputs; ++i) {
       tokens_in();
       add(LinearOp{options_.dtype, n_.tokens, n_.vocabulary, n_.hidden});
-      add(LossOp{n_.tokens, n_.vocabulary});
+      add(LossOp{n_.tokens, n_.vocabulary, options_.fused_loss});
       // The largest logit of a token, its own, and the sum of their exponents.
       for (int number = 0; number < 3; ++number)
         exchange(ExchangeKind::add_losses, (fp32 * SaturatingCount{n_.tokens}).value());
@@ -125,33 +132,42 @@ class OpsDeriver {
   }
   std::int64_t token_bytes() const { return bytes(SaturatingCount{n_.tokens} * n_.hidden); }
 
-  void add(LayerOp::Shape shape, bool again = false) { layer_.ops.push_back({shape, again}); }
-
-  void linear(std::int64_t rows, std::int64_t outputs, std::int64_t inputs, bool again = false) {
-    add(LinearOp{options_.fp8_linear ? NumberFormat::fp8 : options_.dtype, rows, outputs, inputs},
-        again);
+  void add(LayerOp::Shape shape, const LayerPart& part = layer_part::kNone) {
+    layer_.ops.push_back({shape, options_.makes_again(part)});
   }
-  void norm() { norm(n_.between, n_.hidden); }
-  void norm(std::int64_t rows, std::int64_t columns) { add(NormOp{rows, columns}, true); }
+
+  void linear(std::int64_t rows, std::int64_t outputs, std::int64_t inputs,
+              const LayerPart& part = layer_part::kNone) {
+    add(LinearOp{options_.fp8_linear ? NumberFormat::fp8 : options_.dtype, rows, outputs, inputs},
+        part);
+  }
+  void norm(const LayerPart& part) { add(NormOp{n_.between, n_.hidden}, part); }
+  /// Within latent attention.
+  void norm(std::int64_t rows, std::int64_t columns) {
+    add(NormOp{rows, columns}, layer_part::kOtherNorm);
+  }
 
   void residual() { add(ResidualOp{n_.between, n_.hidden, dropout_.residual.value_or(0) > 0}); }
 
   /// In front of the products that a tensor-parallel group shares, and behind them.
-  void tokens_in() {
-    exchange(by_tokens() ? ExchangeKind::gather_tokens : ExchangeKind::copy_tokens, token_bytes());
+  void tokens_in(const LayerPart& part = layer_part::kNone) {
+    exchange(by_tokens() ? ExchangeKind::gather_tokens : ExchangeKind::copy_tokens, token_bytes(),
+             part);
   }
-  void tokens_out() {
-    exchange(by_tokens() ? ExchangeKind::scatter_sums : ExchangeKind::add_sums, token_bytes());
+  void tokens_out(const LayerPart& part = layer_part::kNone) {
+    exchange(by_tokens() ? ExchangeKind::scatter_sums : ExchangeKind::add_sums, token_bytes(),
+             part);
   }
 
   /// Between the devices of a tensor-parallel group, which are neighbours.
-  void exchange(ExchangeKind kind, std::int64_t bytes) {
+  void exchange(ExchangeKind kind, std::int64_t bytes, const LayerPart& part = layer_part::kNone) {
     if (n_.tensor == 1) return;
     const std::int64_t in_server = options_.devices_per_server.value_or(n_.tensor);
     add(ExchangeOp{.kind = kind,
                    .devices = n_.tensor,
                    .near = std::min(n_.tensor, in_server),
-                   .bytes = bytes});
+                   .bytes = bytes},
+        part);
   }
 
   /// Keys and values of the devices that share a sample, each a group of tensor-parallel ones.
@@ -165,16 +181,43 @@ class OpsDeriver {
                    .devices = devices,
                    .near = std::clamp<std::int64_t>(in_server, 1, devices),
                    .bytes = bytes(numbers),
-                   .repeated = repeated});
+                   .repeated = repeated},
+        layer_part::kCoreAttention);
+  }
+
+  /// `numbers_of_token` of each token for those of other heads.
+  void exchange_heads(std::int64_t numbers_of_token) {
+    const Sent sent =
+        sent_for_heads({bytes(SaturatingCount{n_.tokens} * numbers_of_token)}, options_);
+    add(ExchangeOp{.kind = ExchangeKind::exchange_heads,
+                   .devices = options_.context_parallel,
+                   .near = options_.context_neighbours(),
+                   .bytes = sent.link.count,
+                   .network_bytes = sent.network.count},
+        layer_part::kCoreAttention);
+  }
+
+  /// Attention over all tokens of a sample, with what the devices that share it send each other.
+  /// Each key head serves `shared` heads of queries.
+  void attend(std::int64_t query_size, std::int64_t value_size, std::int64_t shared) {
+    const std::int64_t a = n_.heads, g = a / shared;
+    if (!options_.exchanges_heads()) {
+      gather_keys(g * (query_size + value_size), shared);
+      return scores(query_size, value_size, g);
+    }
+    const std::int64_t sent_keys = g * options_.repeats_of_keys(g);
+    exchange_heads(a * query_size + sent_keys * (query_size + value_size));
+    scores(query_size, value_size, sent_keys / options_.context_parallel);
+    exchange_heads(a * value_size);
   }
 
   void plain_heads() {
     const std::int64_t d = n_.head, a = n_.heads, g = n_.key_heads;
     linear(n_.tokens, (a + 2 * g) * d, n_.hidden);
     if (shape_.query_key_norm) add(NormOp{n_.tokens, (a + g) * d});
-    if (!shape_.learned_positions) add(RotationOp{n_.tokens, (a + g) * d});
-    gather_keys(2 * g * d, a / g);
-    scores(d, d, g);
+    if (!shape_.learned_positions && !shape_.positions_in_scores)
+      add(RotationOp{n_.tokens, (a + g) * d});
+    attend(d, d, a / g);
     linear(n_.tokens, n_.hidden, a * d);
   }
 
@@ -184,64 +227,87 @@ class OpsDeriver {
     if (latent.query_rank > 0) {
       linear(n_.tokens, latent.query_rank, n_.hidden);
       norm(n_.tokens, latent.query_rank);
-      linear(n_.tokens, a * of_query, latent.query_rank, true);
+      linear(n_.tokens, a * of_query, latent.query_rank, layer_part::kLatentHeads);
     } else {
-      linear(n_.tokens, a * of_query, n_.hidden);
+      linear(n_.tokens, a * of_query, n_.hidden, layer_part::kLatentQueries);
     }
     linear(n_.tokens, latent.key_value_rank + latent.rotated, n_.hidden);
     norm(n_.tokens, latent.key_value_rank);
-    linear(n_.tokens, a * (latent.plain + latent.value), latent.key_value_rank, true);
-    add(RotationOp{.rows = n_.tokens, .columns = a * of_query, .joins = true}, true);
-    gather_keys(a * (of_query + latent.value), 1);
-    scores(of_query, latent.value, a);
+    linear(n_.tokens, a * (latent.plain + latent.value), latent.key_value_rank,
+           layer_part::kLatentHeads);
+    add(RotationOp{.rows = n_.tokens, .columns = a * of_query, .joins = true},
+        layer_part::kLatentHeads);
+    attend(of_query, latent.value, 1);
     linear(n_.tokens, n_.hidden, a * latent.value);
   }
 
   void scores(std::int64_t query_size, std::int64_t value_size, std::int64_t key_heads) {
     const bool keeps = !options_.flash_attention;
+    const std::int64_t devices = options_.context_parallel;
+    const bool has_all_tokens = options_.exchanges_heads();
     add(AttentionOp{.batch = options_.batch,
-                    .queries = options_.sequence / options_.context_parallel,
+                    .queries = options_.sequence / (has_all_tokens ? 1 : devices),
                     .keys = options_.sequence,
-                    .heads = n_.heads,
+                    .heads = n_.heads / (has_all_tokens ? devices : 1),
                     .key_heads = key_heads,
                     .query_size = query_size,
                     .value_size = value_size,
                     .keeps_scores = keeps,
                     .drops = keeps && dropout_.attention.value_or(0) > 0},
-        keeps);
+        keeps ? layer_part::kScores : layer_part::kCoreAttention);
   }
 
-  void mlp(std::int64_t inner, bool gated) {
-    linear(n_.tokens, (gated ? 2 : 1) * inner, n_.hidden);
-    add(ActivationOp{n_.tokens, inner, gated}, true);
-    linear(n_.tokens, n_.hidden, inner);
+  void mlp(std::int64_t inner, bool gated, const LayerPart& activation, const LayerPart& all) {
+    linear(n_.tokens, (gated ? 2 : 1) * inner, n_.hidden, all);
+    add(ActivationOp{n_.tokens, inner, gated}, activation);
+    linear(n_.tokens, n_.hidden, inner, all);
   }
 
   /// Tokens go to their experts and back; each device sorts them by its own experts.
   void experts(bool exchanged) {
     const std::int64_t rows = (SaturatingCount{shape_.experts_per_token} * n_.to_experts).value();
     const std::int64_t own = shape_.experts / options_.expert_parallel;
-    const std::int64_t inner = shape_.expert_feed_forward / (exchanged ? 1 : n_.tensor);
+    const std::int64_t parts = exchanged ? options_.expert_tensor_parallel : 1;
+    const std::int64_t inner = shape_.expert_feed_forward / (exchanged ? parts : n_.tensor);
     const std::int64_t sorts = exchanged && own > 1 ? 2 : 1;
+    const std::int64_t gathered = parts * rows;
+    // Behind the exchange, rows of all that divide an expert are sorted: here the mean of both.
+    const std::int64_t sorted = sorts == 2 ? (rows + gathered) / 2 : rows;
     const NumberFormat format = options_.fp8_linear ? NumberFormat::fp8 : options_.dtype;
     const std::int64_t sent_size =
         options_.fp8_dispatch ? bytes_of(NumberFormat::fp8) : bytes_of(options_.dtype);
-    add(PermuteOp{rows, n_.hidden, sorts});
-    if (exchanged) to_experts(SaturatingCount{sent_size} * rows * n_.hidden);
-    add(LinearOp{format, rows, 2 * inner, n_.hidden, own});
-    add(ActivationOp{rows, inner, true}, true);
-    add(LinearOp{format, rows, n_.hidden, inner, own});
-    if (exchanged) to_experts(SaturatingCount{bytes_of(options_.dtype)} * rows * n_.hidden);
-    add(PermuteOp{rows, n_.hidden, sorts, n_.to_experts});
+    const LayerPart& all = layer_part::kExperts;
+    const SaturatingCount sent = SaturatingCount{sent_size} * rows * n_.hidden;
+    const SaturatingCount returned = SaturatingCount{bytes_of(options_.dtype)} * rows * n_.hidden;
+    add(PermuteOp{sorted, n_.hidden, sorts}, all);
+    if (exchanged) to_experts(sent);
+    between_parts(ExchangeKind::gather_rows, parts, sent);
+    add(LinearOp{format, gathered, 2 * inner, n_.hidden, own}, all);
+    add(ActivationOp{gathered, inner, true}, layer_part::kExpertActivation);
+    add(LinearOp{format, gathered, n_.hidden, inner, own}, all);
+    between_parts(ExchangeKind::scatter_parts, parts, returned);
+    if (exchanged) to_experts(returned);
+    add(PermuteOp{sorted, n_.hidden, sorts, n_.to_experts}, all);
+  }
+
+  /// Between the neighbours that divide experts: `bytes` are those of the tokens that came to one.
+  void between_parts(ExchangeKind kind, std::int64_t parts, SaturatingCount bytes) {
+    if (parts == 1) return;
+    add(ExchangeOp{.kind = kind,
+                   .devices = parts,
+                   .near = std::min(parts, options_.devices_per_server.value_or(parts)),
+                   .bytes = (parts * bytes).value()},
+        layer_part::kExperts);
   }
 
   void to_experts(SaturatingCount bytes) {
     const Sent sent = sent_to_experts(bytes, shape_.routing(), options_);
     add(ExchangeOp{.kind = ExchangeKind::to_experts,
-                   .devices = options_.group(),
-                   .near = options_.group() / options_.servers(),
+                   .devices = options_.expert_parallel,
+                   .near = options_.expert_parallel / options_.expert_servers(),
                    .bytes = sent.link.count,
-                   .network_bytes = sent.network.count});
+                   .network_bytes = sent.network.count},
+        layer_part::kExperts);
   }
 
   const TransformerShape& shape_;

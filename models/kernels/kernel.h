@@ -91,7 +91,7 @@ enum class CollectiveUse : std::uint8_t {
   tensor,           ///< In front of a product or behind it.
   tensor_again,     ///< An input gathered again for the pass for the weights.
   tensor_gradient,  ///< A gradient added up beside the pass for the weights.
-  context,          ///< Keys and values of a sample's other devices.
+  context,          ///< Keys and values of a sample's other devices, or tokens for heads.
   experts,          ///< Tokens to their experts, or back.
   other,
 };

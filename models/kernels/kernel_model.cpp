@@ -127,7 +127,7 @@ double KernelModel::of(const MemoryKernel& kernel) const {
 }
 
 double KernelModel::of(const CollectiveKernel& kernel) const {
-  if (kernel.kind == CollectiveKind::all_to_all) return to_experts(kernel);
+  if (kernel.kind == CollectiveKind::all_to_all) return all_to_all(kernel);
   const KernelTraits& device = device_.traits;
   const CollectiveTraits& traits = device.collectives;
   const double devices = real(kernel.devices);
@@ -148,7 +148,7 @@ double KernelModel::of(const CollectiveKernel& kernel) const {
          std::max(on_network, near > 1 ? on_link : 0) + root;
 }
 
-double KernelModel::to_experts(const CollectiveKernel& kernel) const {
+double KernelModel::all_to_all(const CollectiveKernel& kernel) const {
   const KernelTraits& device = device_.traits;
   const CollectiveTraits& traits = device.collectives;
   const double link = real(kernel.bytes);
@@ -171,8 +171,8 @@ double KernelModel::hidden_share(const CollectiveKernel& kernel,
       return overlap.on || stack_.hides_tensor == 0 ? 1 : 0;
     case CollectiveUse::tensor_gradient:
       return stack_.hides_tensor_gradient;
-    case CollectiveUse::context:
-      return stack_.hides_context;
+    case CollectiveUse::context:  // tokens for heads come before attention, or behind it
+      return kernel.kind == CollectiveKind::all_to_all ? 0 : stack_.hides_context;
     case CollectiveUse::experts:
       return overlap.on && overlap.has_chunks ? stack_.hides_experts : 0;
     case CollectiveUse::other:

@@ -31,7 +31,7 @@ struct KernelOverlap {
   bool on = false;
   bool has_chunks = false;  ///< Devices have several stages, between which tokens can travel.
   /// The hidden shares of collectives in a server and between servers, in the stack's place.
-  std::optional<double> link, network;
+  std::optional<double> link = std::nullopt, network = std::nullopt;
 };
 
 /// How the time of a kernel came about.
@@ -106,7 +106,7 @@ class KernelModel {
   double of(const AttentionKernel& kernel) const;
   double of(const MemoryKernel& kernel) const;
   double of(const CollectiveKernel& kernel) const;
-  double to_experts(const CollectiveKernel& kernel) const;
+  double all_to_all(const CollectiveKernel& kernel) const;
   double hidden_share(const CollectiveKernel& kernel, const KernelOverlap& overlap) const;
   /// A time from the table, if it has any for the kernel.
   std::optional<KernelTime> measured_time(const Kernel& kernel) const;

@@ -19,6 +19,9 @@ struct ProductTraits {
   double tail = 0;     ///< The share of a last wave's missing tiles that costs time all the same.
   double memory_share = 0;  ///< The share of the memory's bandwidth, where products wait for it.
   double small = 1;  ///< How much longer a FLOP takes in tiles of 128 x 128 than in larger ones.
+  /// The mean error on measured products that these numbers were not fitted to; nothing = no such
+  /// products are known.
+  std::optional<double> held_out_error = std::nullopt;
 };
 
 /// One direction of attention in one kernel: shares of the peak by head size, and how fast they
@@ -70,22 +73,25 @@ struct KernelTraits {
   double update_share = 0;   ///< By an optimizer's step.
   double memory_start_s = 0;
   CollectiveTraits collectives;
-  double network_share = 0;   ///< Of a network card's bandwidth.
-  double network_step_s = 0;  ///< A step between servers.
-  double ring_step_s = 4e-6;  ///< A step of a ring over all copies of a model.
-  bool is_measured = true;    ///< The device's own kernels were; else what is usual.
-  std::string_view source;    ///< Where the numbers come from.
+  double network_share = 0;      ///< Of a network card's bandwidth.
+  double network_step_s = 0;     ///< A step between servers.
+  double ring_step_s = 4e-6;     ///< A step of a ring over all copies of a model.
+  std::string_view source;       ///< Where the numbers come from.
+  std::string_view caveat = "";  ///< What is told of a device whose own kernels were not measured.
 };
 
 /// The kernels of attention that a stack brings: the newest are the device's own; FlashAttention 1
 /// and 2 were written for an A100, of whose peak they reach 37 and 63 % (backward 31 and 58), and
 /// get as many FLOPs done in each clock of a multiprocessor elsewhere (Dao 2023,
-/// "FlashAttention-2", figures 4 to 6; on an H100 pull request 1791 of Dao-AILab/flash-attention).
-/// `peak`: FLOP/s of the device's products.
+/// "FlashAttention-2", figures 4 to 6; on an H100 pull request 1791 of Dao-AILab/flash-attention),
+/// but no larger share of the peak than on an A100. `peak`: FLOP/s of the device's products.
 AttentionRates attention_rates(const KernelTraits& traits, AttentionKind kind, double peak);
 
-/// The traits of the device with this preset's name; of one that is not known those of the nearest
-/// generation, by its peak.
+/// The traits of the device with this preset's name. Requires: it is the name of a preset.
 const KernelTraits& kernel_traits(std::string_view preset);
+
+/// The traits of a device of which only numbers are known: what is usual, with the multiprocessors
+/// and the clock of the generation whose peak is the nearest by ratio. `peak`: FLOP/s of products.
+const KernelTraits& usual_kernel_traits(double peak);
 
 }  // namespace plumbline

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/saturating_count.h"
+
 namespace plumbline {
 namespace {
 
@@ -86,9 +88,14 @@ class Launcher {
                                        e_ * rows * real(op.columns), op.passes, dtype_});
   }
 
+  /// Bytes for each logit. Ops of their own move copies of the logits in fp32.
   void operator()(const LossOp& op) {
-    moves(MemoryKind::loss, op.rows, op.columns, {stack_.loss_forward_bytes / e_, 3},
-          {stack_.loss_backward_bytes / e_, 3});
+    double forward = stack_.loss_forward_bytes, backward = stack_.loss_backward_bytes;
+    if (op.fused) {
+      forward = *op.fused ? 10 : 14;
+      backward = *op.fused ? 6 : 18;
+    }
+    moves(MemoryKind::loss, op.rows, op.columns, {forward / e_, 3}, {backward / e_, 3});
   }
 
   void operator()(const LookupOp& op) {
@@ -136,6 +143,15 @@ class Launcher {
       case ExchangeKind::to_experts:
         if (!weights) sends(op, all_to_all, CollectiveUse::experts);
         return;
+      case ExchangeKind::gather_rows:
+        if (!weights) sends(op, forward ? all_gather : reduce_scatter, CollectiveUse::experts);
+        return;
+      case ExchangeKind::scatter_parts:
+        if (!weights) sends(op, forward ? reduce_scatter : all_gather, CollectiveUse::experts);
+        return;
+      case ExchangeKind::exchange_heads:
+        if (!weights) sends(op, all_to_all, CollectiveUse::context);
+        return;
     }
   }
 
@@ -149,6 +165,10 @@ class Launcher {
   };
 
   static double real(std::int64_t number) { return static_cast<double>(number); }
+  /// Exact up to 2^53, far above what files and importers accept (largest_bytes).
+  static std::int64_t product(std::int64_t a, std::int64_t b) {
+    return (SaturatingCount{a} * b).value();
+  }
   bool is_backward() const { return pass_ == KernelPass::input; }
 
   void moves(MemoryKind kind, std::int64_t rows, std::int64_t columns, Moved forward,
@@ -170,34 +190,35 @@ class Launcher {
   void sends(const ExchangeOp& op, CollectiveKind kind, CollectiveUse use) {
     const bool repeats = stack_.repeats_keys && op.kind == ExchangeKind::gather_keys;
     kernels_.emplace_back(CollectiveKernel{kind, use, op.devices, op.near,
-                                           repeats ? op.bytes * op.repeated : op.bytes,
+                                           repeats ? product(op.bytes, op.repeated) : op.bytes,
                                            op.network_bytes});
   }
 
   /// Attention by products, with a softmax and its mask over scores that are kept.
   void with_scores(const AttentionOp& op) {
     const std::int64_t q = op.queries, keys = op.keys, size = op.query_size, value = op.value_size;
-    const std::int64_t batch = op.batch * op.heads;
-    const auto product = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const std::int64_t batch = product(op.batch, op.heads);
+    const auto launch = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
       kernels_.emplace_back(
           ProductKernel{.format = dtype_, .pass = pass_, .m = m, .n = n, .k = k, .batch = batch});
     };
     if (is_backward()) {
-      product(keys, value, q);  // gradients of values,
-      product(q, keys, value);  // of scores,
-      product(q, size, keys);   // queries
-      product(keys, size, q);   // and keys
+      launch(keys, value, q);  // gradients of values,
+      launch(q, keys, value);  // of scores,
+      launch(q, size, keys);   // queries
+      launch(keys, size, q);   // and keys
     } else {
-      product(q, keys, size);
-      product(q, value, keys);
+      launch(q, keys, size);
+      launch(q, value, keys);
     }
     const auto scores = [&](Moved forward, Moved backward) {
-      moves(MemoryKind::scores, batch * q, keys, forward, backward);
+      moves(MemoryKind::scores, product(batch, q), keys, forward, backward);
     };
     scores({2, 1}, {3, 1});
     const Moved dropped{2 + 1 / e_, 1};
     if (op.drops) scores(dropped, dropped);
-    moves(MemoryKind::sum, op.batch * q, op.heads * value, {2, 1}, {2, 1});  // heads joined
+    moves(MemoryKind::sum, product(op.batch, q), product(op.heads, value), {2, 1},
+          {2, 1});  // heads joined
   }
 
   NumberFormat dtype_;

@@ -25,19 +25,27 @@ OpFlops flops_of(const AttentionOp& op) {
   return {(scores + sums) / 2, (3 * scores + 2 * sums) / 2, 0};
 }
 
+/// The bytes that an op holds in its backward alone.
 struct Temporary {
+  SaturatingCount e;  ///< Bytes of a number.
+
   SaturatingCount operator()(const LinearOp& op) const {
     const SaturatingCount matrices = std::max<std::int64_t>(op.experts, 1);
-    return matrices * op.outputs * op.inputs +
-           SaturatingCount{op.rows} * (SaturatingCount{op.outputs} + op.inputs);
+    return e * (matrices * op.outputs * op.inputs +
+                SaturatingCount{op.rows} * (SaturatingCount{op.outputs} + op.inputs));
   }
   SaturatingCount operator()(const AttentionOp& op) const {
     const SaturatingCount rows = SaturatingCount{op.batch} * op.queries * op.heads;
-    if (op.keeps_scores) return 2 * rows * op.keys;
-    return rows * (SaturatingCount{2 * op.query_size} + op.value_size);
+    if (op.keeps_scores) return e * 2 * rows * op.keys;
+    return e * rows * (SaturatingCount{2 * op.query_size} + op.value_size);
   }
   SaturatingCount operator()(const LookupOp& op) const {
-    return (SaturatingCount{op.table_rows} + op.rows) * op.columns;
+    return e * (SaturatingCount{op.table_rows} + op.rows) * op.columns;
+  }
+  SaturatingCount operator()(const LossOp& op) const {
+    constexpr std::int64_t gradients = 2, fp32 = 4;
+    if (op.fused.value_or(true)) return {};
+    return gradients * fp32 * SaturatingCount{op.rows} * op.columns;
   }
   template <class Other>
   SaturatingCount operator()(const Other&) const {
@@ -69,10 +77,20 @@ OpFlops flops_of(const LayerOps& ops) {
 }
 
 std::int64_t temporary_bytes(const LayerOps& ops) {
-  SaturatingCount most;
-  for (const LayerOp& op : ops.ops)
-    most = std::max(most.value(), std::visit(Temporary{}, op.shape).value());
-  return (SaturatingCount{bytes_of(ops.dtype)} * most).value();
+  const Temporary bytes{bytes_of(ops.dtype)};
+  std::int64_t most = 0;
+  for (const LayerOp& op : ops.ops) most = std::max(most, std::visit(bytes, op.shape).value());
+  return most;
+}
+
+std::int64_t largest_bytes(const LayerOps& ops) {
+  std::int64_t most = temporary_bytes(ops);
+  for (const LayerOp& op : ops.ops) {
+    if (const auto* exchange = std::get_if<ExchangeOp>(&op.shape))
+      most = std::max({most, (SaturatingCount{exchange->bytes} * exchange->repeated).value(),
+                       exchange->network_bytes});
+  }
+  return most;
 }
 
 }  // namespace plumbline

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -96,6 +97,10 @@ struct PermuteOp {
 /// The loss from logits.
 struct LossOp {
   std::int64_t rows = 1, columns = 1;
+  /// Whether cross entropy keeps one copy of the logits, in fp32, which becomes their gradient;
+  /// else its steps are ops of their own. Nothing: one copy is kept, and kernels are those of the
+  /// stack.
+  std::optional<bool> fused{};
 
   friend bool operator==(const LossOp&, const LossOp&) = default;
 };
@@ -113,15 +118,18 @@ struct LookupOp {
 /// What devices that share a layer send each other. The first four are those of tensor parallelism
 /// (Korthikanti et al. 2022, section 4.2.2; Shoeybi et al. 2019, section 3).
 enum class ExchangeKind : std::uint8_t {
-  gather_tokens,  ///< All-gather; backward: reduce-scatter, and all-gather for the weights.
-  scatter_sums,   ///< Reduce-scatter; backward: all-gather.
-  copy_tokens,    ///< Nothing; backward: all-reduce.
-  add_sums,       ///< All-reduce; backward: nothing.
-  scatter_rows,   ///< An embedding's reduce-scatter; for its weights: all-gather.
-  add_rows,       ///< An embedding's all-reduce.
-  add_losses,     ///< All-reduce of a number per token.
-  gather_keys,    ///< All-gather of keys and values; backward: again, and reduce-scatter.
-  to_experts,     ///< All-to-all, forward and backward.
+  gather_tokens,   ///< All-gather; backward: reduce-scatter, and all-gather for the weights.
+  scatter_sums,    ///< Reduce-scatter; backward: all-gather.
+  copy_tokens,     ///< Nothing; backward: all-reduce.
+  add_sums,        ///< All-reduce; backward: nothing.
+  scatter_rows,    ///< An embedding's reduce-scatter; for its weights: all-gather.
+  add_rows,        ///< An embedding's all-reduce.
+  add_losses,      ///< All-reduce of a number per token.
+  gather_keys,     ///< All-gather of keys and values; backward: again, and reduce-scatter.
+  to_experts,      ///< All-to-all, forward and backward.
+  gather_rows,     ///< All-gather in front of divided experts; backward: reduce-scatter.
+  scatter_parts,   ///< Reduce-scatter behind them; backward: all-gather.
+  exchange_heads,  ///< All-to-all of tokens for heads, or back, forward and backward.
 };
 
 /// One such exchange.
@@ -129,8 +137,8 @@ struct ExchangeOp {
   ExchangeKind kind = ExchangeKind::add_sums;
   std::int64_t devices = 1;
   std::int64_t near = 1;   ///< The members of the group in one server.
-  std::int64_t bytes = 0;  ///< The whole tensor. For to_experts: what a device sends in a server.
-  std::int64_t network_bytes = 0;  ///< For to_experts: what a device sends to other servers.
+  std::int64_t bytes = 0;  ///< The whole tensor. All-to-all: what a device sends in a server.
+  std::int64_t network_bytes = 0;  ///< All-to-all: what a device sends to other servers.
   std::int64_t repeated = 1;       ///< For gather_keys: heads of queries that share one of keys.
 
   friend bool operator==(const ExchangeOp&, const ExchangeOp&) = default;
@@ -168,7 +176,12 @@ OpFlops flops_of(const LayerOps& ops);
 
 /// The most bytes that one op holds in its backward beside what its forward keeps: the gradients of
 /// its weights before they are added up, of its output and of its input; of attention that keeps
-/// its scores, the gradients of the scores before and behind the softmax.
+/// its scores, the gradients of the scores before and behind the softmax; of a loss that is not
+/// fused, the gradients of the logits and of their softmax's logarithms, both in fp32.
 std::int64_t temporary_bytes(const LayerOps& ops);
+
+/// The most bytes that one op holds so or sends, keys and values as often as heads repeat them;
+/// exact up to 2^53.
+std::int64_t largest_bytes(const LayerOps& ops);
 
 }  // namespace plumbline

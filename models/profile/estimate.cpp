@@ -94,6 +94,8 @@ class Estimator {
       model_.profile.kernel_shares = shares();
       model_.profile.estimated = words();
     }
+    const bool is_modelled = by_kernels_ > 0 && by_kernels_ == all_;
+    if (is_modelled && !estimate_.kernels->model.measured()) model_.profile.errors = errors();
     return std::nullopt;
   }
 
@@ -204,6 +206,7 @@ class Estimator {
                   .backward = backward.sent_share(),
                   .backward_input = parts.input.sent_share(),
                   .backward_weight = parts.weights.sent_share(),
+                  .again = parts.again.sent_share(),
                   .update = step.sent_share()};
     if (costs.selective && costs.selective->work) costs.selective->forward.mean = *again;
     costs.skipped = Duration{std::llround(parts.skipped_s * 1e9)};
@@ -213,9 +216,21 @@ class Estimator {
       reduces_ = reduces_ || layer.replicated.count > 0;
     }
     ++estimated_;
-    by_kernels_ += by_kernels(costs) ? 1 : 0;
+    if (by_kernels(costs)) {
+      ++by_kernels_;
+      kind_ = std::max(kind_, run_kind(*costs.ops));
+    }
     in_fp8_ = in_fp8_ || has_fp8(costs);
     return std::nullopt;
+  }
+
+  /// Whether the stack overlaps the collectives of tensor parallelism, where it can.
+  std::string_view overlap_words() const {
+    const KernelSetting& setting = *estimate_.kernels;
+    if (model_.profile.group.tensor_parallel == 1 || setting.overlap.link) return "";
+    if (setting.model.stack().hides_tensor == 0) return "";
+    return setting.overlap.on ? ", tensor parallelism overlapped"
+                              : ", tensor parallelism not overlapped (schedule.bucket)";
   }
 
   /// The shares of measured and other times; nothing without a table.
@@ -239,6 +254,11 @@ class Estimator {
     return text + closure_words(estimate_.kernels->model);
   }
 
+  PublishedErrors errors() const {
+    const KernelModel& kernels = estimate_.kernels->model;
+    return published_errors(kind_, kernels.device().traits, kernels.stack());
+  }
+
   std::string words() const {
     const std::string some =
         estimated_ < all_ ? fmt::format(" of {} of {} layers", estimated_, all_) : "";
@@ -247,13 +267,11 @@ class Estimator {
                     reduces_ ? " and those that their group adds up" : "");
     if (by_kernels_ > 0) {
       const KernelModel& kernels = estimate_.kernels->model;
+      const std::string_view caveat = kernels.device().traits.caveat;
       const auto& shares = model_.profile.kernel_shares;
-      return fmt::format("layer times{}: {}, for {} with {}{}{}", some,
+      return fmt::format("layer times{}: {}, for {} with {}{}{}{}{}", some,
                          shares ? words_of(*shares) : "kernel by kernel", device().name,
-                         kernels.stack().name,
-                         kernels.device().traits.is_measured
-                             ? ""
-                             : "; nothing is known of its kernels but what is usual",
+                         kernels.stack().name, overlap_words(), caveat.empty() ? "" : "; ", caveat,
                          updates);
     }
     return fmt::format(
@@ -270,6 +288,7 @@ class Estimator {
   KernelSums kernels_;
   std::size_t estimated_ = 0;
   std::size_t by_kernels_ = 0;
+  RunKind kind_ = RunKind::dense;  ///< The least sure kind of these.
   std::size_t all_ = 0;
   bool has_updates_ = false;
   bool reduces_ = false;  ///< Over the group.

@@ -43,8 +43,9 @@ struct Estimate {
 /// replicated parameters, none of it hidden. That is an all-reduce or, where the group shares the
 /// steps, a reduce-scatter before and an all-gather of the weights behind. It runs over the link,
 /// or over the network cards of all its devices where the group spans servers. Describes this in
-/// `Profile::estimated`. Errors, at `mark`: traffic over a link or a network that the device lacks,
-/// products in fp8 without an fp8 peak, a layer that takes longer than kLargestQuantity.
+/// `Profile::estimated`, and sets `Profile::errors` if all times come from kernels. Errors, at
+/// `mark`: traffic over a link or a network that the device lacks, products in fp8 without an fp8
+/// peak, a layer that takes longer than kLargestQuantity.
 std::optional<Diagnostic> estimate_times(Model& model, const Estimate& estimate, const Mark& mark);
 
 }  // namespace plumbline

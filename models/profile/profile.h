@@ -13,6 +13,7 @@
 
 #include "base/number_format.h"
 #include "base/units.h"
+#include "models/kernels/published_errors.h"
 #include "models/ops/layer_op.h"
 #include "models/profile/layer_graph.h"
 #include "models/profile/layer_work.h"
@@ -57,6 +58,7 @@ struct SentShares {
   double backward = 0;
   double backward_input = 0;
   double backward_weight = 0;
+  double again = 0;  ///< Selective recomputation.
   double update = 0;
 };
 
@@ -79,7 +81,8 @@ struct LayerCosts {
   Bytes activation;  ///< Kept from F until B: with its own output, without its input.
   Bytes temporary;   ///< Held while its backward runs, beside all that is kept.
   std::optional<LayerWork> work;
-  std::shared_ptr<const LayerOps> ops;  ///< The ops of `work`; null = not known.
+  /// The ops of `work`, in the profile's dtype; null = not known.
+  std::shared_ptr<const LayerOps> ops;
   bool timed = true;  ///< Whether forward and backward were given; they win over `work`.
   std::optional<Selective> selective;
   SentShares sent;  ///< For times from estimate_times; else 0.
@@ -213,6 +216,8 @@ struct Profile {
   DeviceGroup group;
   std::string estimated;  ///< The derivation of times that were not given; "" = all were given.
   std::optional<KernelShares> kernel_shares;  ///< Of these; set with a table of kernels.
+  /// How far published runs lie from such times; nothing unless kernels gave all layers theirs.
+  std::optional<PublishedErrors> errors{};
 
   /// Whether there is a measurement at this batch size.
   bool holds(std::int64_t batch) const;

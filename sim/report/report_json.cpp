@@ -39,6 +39,14 @@ Json uncertainty(const Outcome& p) {
       {"throughput_samples_per_s", percentiles(throughput)}};
 }
 
+/// The times between which nine of ten such runs lie. Requires: there is one.
+Json interval(const Outcome& p) {
+  const TimeRange likely = *p.likely_iteration_time();
+  return {{"low", likely.low_s},          {"high", likely.high_s},
+          {"coverage", kErrorCoverage},   {"kind", name(p.setup.errors->kind)},
+          {"runs", p.setup.errors->runs}, {"from", to_text(*p.setup.errors)}};
+}
+
 Json memory_parts(const MemoryParts& peak) {
   return {{"weights_bytes", peak.weights.count},     {"gradients_bytes", peak.gradients.count},
           {"optimizer_bytes", peak.optimizer.count}, {"activations_bytes", peak.activations.count},
@@ -49,14 +57,13 @@ Json memory_parts(const MemoryParts& peak) {
 Json device(const Outcome& p, std::size_t slot, const std::vector<std::uint32_t>& stages) {
   const DeviceMetrics& metrics = p.metrics.devices[slot];
   const DeviceMemory& memory = p.memory[slot];
-  const auto makespan = static_cast<double>(p.metrics.makespan.count());
+  const auto whole = static_cast<double>(p.metrics.whole().count());
   return {{"device", p.graph.devices[slot].value},
           {"stages", stages},
           {"busy_s", seconds(metrics.busy)},
           {"idle_s", seconds(metrics.idle)},
           {"span_s", seconds(metrics.span)},
-          {"bubble_fraction",
-           makespan > 0 ? static_cast<double>(metrics.idle.count()) / makespan : 0.0},
+          {"bubble_fraction", whole > 0 ? static_cast<double>(metrics.idle.count()) / whole : 0.0},
           {"idle_by_cause_s", causes(metrics.idle_by_cause)},
           {"peak_in_flight", memory.peak_in_flight},
           {"weight_versions", memory.weight_versions},
@@ -102,6 +109,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
       {"steady_bubble_fraction", m.steady ? Json(m.steady->bubble_fraction) : Json(nullptr)},
       {"communication_stall_fraction", m.communication_stall_fraction()},
       {"sent_in_groups_fraction", or_null(p.sent_in_groups_fraction())}};
+  if (m.period) json["flush"] = "none";
   json["formula"] = nullptr;
   if (p.formula) {
     json["formula"] = {{"bubble_fraction", p.formula->bubble_fraction},
@@ -146,6 +154,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
                        {"staleness", use.staleness()}});
   }
   if (m.steady) json["weights"] = std::move(weights);
+  if (p.setup.errors) json["iteration_time_interval_s"] = interval(p);
   if (p.uncertainty) json["uncertainty"] = uncertainty(p);
   if (!p.setup.recomputed.empty()) json["recomputed_layers"] = p.setup.recomputed;
   json["notes"] = p.setup.notes;

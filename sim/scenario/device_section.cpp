@@ -164,8 +164,9 @@ KernelModel kernels_of(const DeviceChoice& device, const DeviceRoofline& rooflin
   const auto rate = [](const auto& quantity) {
     return quantity ? static_cast<double>(quantity->count) : 0;
   };
-  return {{.traits = kernel_traits(device.preset ? device.preset->name : std::string_view{}),
-           .peak = static_cast<double>(roofline.peak.count),
+  const auto peak = static_cast<double>(roofline.peak.count);
+  return {{.traits = device.preset ? kernel_traits(device.preset->name) : usual_kernel_traits(peak),
+           .peak = peak,
            .fp8_peak = rate(roofline.fp8_peak),
            .memory_bandwidth = static_cast<double>(roofline.memory_bandwidth.count),
            .link = rate(roofline.link_bandwidth),

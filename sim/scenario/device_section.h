@@ -51,7 +51,7 @@ void keep_preset(YamlNode& root, const YamlOverride& change);
 Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<NumberFormat> format);
 
 /// The model of the device's kernels, with `roofline` of it. The device's own traits if it is a
-/// preset; its stack, else the usual one; its measured kernels.
+/// preset, else what is usual for its peak; its stack, else the usual one; its measured kernels.
 KernelModel kernels_of(const DeviceChoice& device, const DeviceRoofline& roofline);
 
 /// A remark where the device's kernels were obviously measured on another device: one whose name is

@@ -37,6 +37,7 @@ class ScenarioResolver {
         &ScenarioResolver::resolve_group,          // the sharing in a device's group
         &ScenarioResolver::resolve_recomputation,  // if layers define it themselves
         &ScenarioResolver::estimate,               // times from FLOPs and bytes
+        &ScenarioResolver::offload,                // activations in the hosts' memory
         &ScenarioResolver::check_batches,          // against the profile
         &ScenarioResolver::apply_measured,         // links and overheads of the profile
     };
@@ -165,16 +166,20 @@ class ScenarioResolver {
     Estimate estimate{.device = *roofline,
                       .kernels = kernel_setting(*roofline),
                       .optimizer = {scenario_.optimizer_state, scenario_.gradient_width}};
-    if (estimate.kernels) {
+    scenario_.estimated_for = *roofline;
+    if (estimate.kernels)
       scenario_.kernels = std::make_shared<const KernelModel>(estimate.kernels->model);
-    } else {
-      scenario_.efficiency = roofline->efficiency;
-    }
     Model& model = scenario_.model.edit();
     if (auto problem = estimate_times(model, estimate, written_.cluster.device->mark))
       return problems_.push_back(*std::move(problem));
     if (written_.transformer && !(written_.optimizer.state && written_.optimizer.gradients))
       model.profile.estimated += "; Adam is assumed (training.optimizer_state, training.gradients)";
+  }
+
+  /// Moves a share of the activations to the hosts' memory.
+  void offload() {
+    if (auto refused = offload_activations(scenario_, written_.cluster))
+      problems_.push_back(*std::move(refused));
   }
 
   /// The setting in which kernels run; nothing if no layer has ops or a roofline is asked for.
@@ -198,11 +203,18 @@ class ScenarioResolver {
     const DeviceGroup& group = scenario_.model->profile.group;
     setting.devices = devices_of_run() * group.devices;
     share_weights(setting, group);
-    const double gap = setting.model.stack().gap_per_op_s;
-    const bool is_pipeline = stages() > 1;
-    if (gap > 0 && is_pipeline && scenario_.overheads.per_op.count() == 0)
-      scenario_.overheads.per_op = round_up(gap * 1e9);
+    wait_between_ops(setting.model.stack());
     return setting;
+  }
+
+  /// Adds the time that a stack waits between the ops of a pipeline, unless the file has its own.
+  void wait_between_ops(const SoftwareStack& stack) {
+    if (stack.gap_per_op_s == 0 || stages() == 1) return;
+    if (written_.per_op_given || written_.measured_overhead) return;
+    scenario_.overheads.per_op = round_up(stack.gap_per_op_s * 1e9);
+    scenario_.notes.push_back(
+        fmt::format("{} waits {} between the ops of a pipeline (overhead.per_op)", stack.name,
+                    to_text(scenario_.overheads.per_op)));
   }
 
   void note_unused(std::string_view key, bool is_given, bool has_ops) {
@@ -326,6 +338,9 @@ class ScenarioResolver {
   /// Derives the layers of a model that is known by its shape, for this micro-batch on these
   /// servers.
   void derive_layers() {
+    auto* const transformer = written_.transformer ? &*written_.transformer : nullptr;
+    if (auto refused = choose_modules(scenario_.schedule.recompute, transformer, scenario_.notes))
+      return problems_.push_back(*std::move(refused));
     if (!written_.transformer) return;
     if (!written_.micro_batch_size)
       written_.micro_batch_size = {written_.transformer->options.group_batches(),

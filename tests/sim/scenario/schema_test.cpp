@@ -142,6 +142,11 @@ void add_keys(const YamlNode* node, const std::vector<ValueFormat>& values,
 }
 
 void add_keys(const YamlNode* node, const SectionFormat& format, std::set<std::string>& keys) {
+  if (!node) add_keys(nullptr, format.other_keys, keys);
+  for (std::size_t i = 0; node && i < node->entries.size(); ++i) {
+    if (!format.find(node->entries[i].key))
+      add_keys(&node->entries[i].value, format.other_keys, keys);
+  }
   for (const KeyFormat& key : format.keys) {
     const YamlNode* value = nullptr;
     for (std::size_t i = 0; node && i < node->entries.size(); ++i) {
