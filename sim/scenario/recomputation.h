@@ -51,6 +51,11 @@ std::optional<Diagnostic> choose_modules(const RecomputeChoice& choice,
                                          TransformerChoice* transformer,
                                          std::vector<std::string>& notes);
 
+/// Resolves recomputation that layers define themselves: frameworks recompute blocks, neither the
+/// embedding nor the head; selective recomputation is a part of each layer. Errors: no layer has
+/// such a part.
+std::optional<Diagnostic> resolve_recomputation(Scenario& scenario);
+
 /// Offloads the share of activations that the schedule says, with a note on what that takes.
 /// Errors: recomputation that keeps nothing but inputs; a host link that is not known. Requires: no
 /// layer waits for an estimate.

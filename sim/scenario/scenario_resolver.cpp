@@ -113,32 +113,9 @@ class ScenarioResolver {
     }
   }
 
-  /// Resolves recomputation that layers define themselves: frameworks recompute blocks, neither the
-  /// embedding nor the head; selective recomputation is a part of each layer.
   void resolve_recomputation() {
-    if (scenario_.schedule.recompute.kind == Recompute::layers) return keep_outer_layers();
-    if (scenario_.schedule.recompute.kind != Recompute::selective) return;
-    bool any = false;
-    for (Measurement& measurement : scenario_.model.edit().profile.measurements) {
-      for (LayerCosts& layer : measurement.layers) {
-        layer.recomputation = Recomputed::selective;
-        any = any || layer.selective;
-      }
-    }
-    if (!any) {
-      error(scenario_.schedule.recompute.mark,
-            "schedule.recompute is 'selective', but no layer says what it makes again",
-            "selective: {activation: 8 MiB, forward: 10 us} beside a layer's activation; plumbline "
-            "import huggingface writes it");
-    }
-  }
-
-  void keep_outer_layers() {
-    for (Measurement& measurement : scenario_.model.edit().profile.measurements) {
-      for (LayerCosts& layer : measurement.layers) {
-        if (layer.ops && !layer.ops->is_block()) layer.recomputation = Recomputed::nothing;
-      }
-    }
+    if (auto refused = plumbline::resolve_recomputation(scenario_))
+      problems_.push_back(*std::move(refused));
   }
 
   /// Estimates the times of layers that give FLOPs and bytes instead.

@@ -256,7 +256,7 @@ TEST_CASE("chosen modules run again in the place of what costs little") {
               "micro_batches: 2, recompute: selective, recompute_modules: [mlp]}\n") ==
       "schedule.recompute_modules stands without model.huggingface");
   CHECK(refusal(text, {"schedule.recompute_modules=[moe]"}) ==
-        "schedule.recompute is 'selective', but no layer says what it makes again");
+        "schedule.recompute_modules names no module that a layer of this model has");
 }
 
 TEST_CASE("copies fill the devices that stages, chunks, replicas or a partition leave") {
