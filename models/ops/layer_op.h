@@ -132,6 +132,11 @@ enum class ExchangeKind : std::uint8_t {
   exchange_heads,  ///< All-to-all of tokens for heads, or back, forward and backward.
 };
 
+/// Whether each device sends every other one something of its own.
+constexpr bool is_all_to_all(ExchangeKind kind) {
+  return kind == ExchangeKind::to_experts || kind == ExchangeKind::exchange_heads;
+}
+
 /// One such exchange.
 struct ExchangeOp {
   ExchangeKind kind = ExchangeKind::add_sums;

@@ -4,6 +4,7 @@
 #include "models/profile/op_format.h"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -15,9 +16,10 @@ namespace {
 using namespace format;
 
 /// The names of ExchangeKind, in the order of the enumeration.
-constexpr std::array<std::string_view, 9> kExchangeKinds = {
-    "gather-tokens", "scatter-sums", "copy-tokens", "add-sums",  "scatter-rows",
-    "add-rows",      "add-losses",   "gather-keys", "to-experts"};
+constexpr std::array<std::string_view, 12> kExchangeKinds = {
+    "gather-tokens", "scatter-sums", "copy-tokens",   "add-sums",
+    "scatter-rows",  "add-rows",     "add-losses",    "gather-keys",
+    "to-experts",    "gather-rows",  "scatter-parts", "exchange-heads"};
 
 template <class Member>
 struct MemberOf;
@@ -27,6 +29,18 @@ struct MemberOf<Type Op::*> {
   using OfOp = Op;
 };
 
+/// The value of a flag that is not given.
+constexpr std::int64_t kNotGiven = -1;
+
+template <class Type>
+std::int64_t number_of(const Type& value) {
+  return static_cast<std::int64_t>(value);
+}
+template <class Type>
+std::int64_t number_of(const std::optional<Type>& value) {
+  return value ? number_of(*value) : kNotGiven;
+}
+
 /// A key that is always there.
 template <auto Member>
 OpKey needed(std::string_view name) {
@@ -35,10 +49,7 @@ OpKey needed(std::string_view name) {
   return {
       .name = name,
       .required = true,
-      .get =
-          [](const LayerOp::Shape& shape) {
-            return static_cast<std::int64_t>(std::get<Op>(shape).*Member);
-          },
+      .get = [](const LayerOp::Shape& shape) { return number_of(std::get<Op>(shape).*Member); },
       .set = [](LayerOp::Shape& shape,
                 std::int64_t value) { std::get<Op>(shape).*Member = static_cast<Type>(value); }};
 }
@@ -91,7 +102,8 @@ std::vector<OpKind> make_kinds() {
       {"permute", "Rows in the order of their experts, or back.", PermuteOp{},
        rows_and<PermuteOp>(
            {further<&PermuteOp::passes>("passes"), further<&PermuteOp::sums>("sums")})},
-      {"loss", "The loss from logits.", LossOp{}, rows_and<LossOp>({})},
+      {"loss", "The loss from logits.", LossOp{},
+       rows_and<LossOp>({further<&LossOp::fused>("fused")})},
       {"lookup", "The rows of a table, one for each token, and the gradient of the table.",
        LookupOp{},
        rows_and<LookupOp>({needed<&LookupOp::table_rows>("table_rows"),
@@ -149,6 +161,10 @@ std::vector<KeyFormat> op_values() {
        "permute: twice where a device sorts rows again behind the exchange.",
        "1"},
       {"sums", {count(0)}, "permute: tokens whose rows are added up on the way back.", "0"},
+      {"fused",
+       {boolean()},
+       "loss: whether cross entropy keeps one copy of the logits, in fp32; false: its steps are "
+       "ops of their own. Absent: one copy is kept, and kernels are those of the software stack."},
       {"table_rows", {count(1)}, "lookup: the rows of the table."},
       {"positions",
        {boolean()},
@@ -161,10 +177,11 @@ std::vector<KeyFormat> op_values() {
       {"near", {count(1)}, "exchange: how many of them are in one server."},
       {"bytes",
        {bytes()},
-       "exchange: the whole tensor; of to-experts what a device sends within its server."},
+       "exchange: the whole tensor; of to-experts and exchange-heads what a device sends within "
+       "its server."},
       {"network_bytes",
        {bytes()},
-       "exchange to-experts: what a device sends to other servers.",
+       "exchange to-experts and exchange-heads: what a device sends to other servers.",
        "0 B"},
       {"repeated",
        {count(1)},

@@ -13,8 +13,9 @@
 
 namespace plumbline {
 
-/// A key of an op, and the member with its value. A flag is 0 or 1, a word its place among the
-/// words of op_format(). Requires of get and set: the shape is of the kind that has the key.
+/// A key of an op, and the member with its value. A flag is 0 or 1, below 0 where it may be absent
+/// and is; a word is its place among the words of op_format(). Requires of get and set: the shape
+/// is of the kind that has the key.
 struct OpKey {
   std::string_view name;
   bool required = true;  ///< Else the member's default is the value of an absent key.

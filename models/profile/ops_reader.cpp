@@ -68,7 +68,8 @@ struct KeysCheck {
   }
   void operator()(const ExchangeOp& exchange) const {
     check_part(op, "near", exchange.near, "devices", exchange.devices);
-    check_idle(op, "network_bytes", exchange.kind == ExchangeKind::to_experts, "kind: to-experts");
+    check_idle(op, "network_bytes", is_all_to_all(exchange.kind),
+               "kind: to-experts or exchange-heads");
     check_idle(op, "repeated", exchange.kind == ExchangeKind::gather_keys, "kind: gather-keys");
   }
   template <class Other>
@@ -192,10 +193,9 @@ OpLists::Sums OpLists::sums_of(const LayerOps& ops) {
   for (const LayerOp& op : ops.ops) {
     const auto* exchange = std::get_if<ExchangeOp>(&op.shape);
     if (!exchange || exchange->devices == 1) continue;
-    // Experts' tokens go both ways; all else goes around a ring, over the network where it leaves
+    // An all-to-all goes both ways; all else goes around a ring, over the network where it leaves
     // the server.
-    const bool is_near =
-        exchange->kind == ExchangeKind::to_experts || exchange->near == exchange->devices;
+    const bool is_near = is_all_to_all(exchange->kind) || exchange->near == exchange->devices;
     sums.on_link = sums.on_link || (exchange->bytes > 0 && is_near);
     sums.on_network =
         sums.on_network || exchange->network_bytes > 0 || (exchange->bytes > 0 && !is_near);

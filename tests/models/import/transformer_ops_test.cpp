@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "models/import/transformer_profile.h"
+#include "models/profile/profile_reader.h"
+#include "models/profile/profile_writer.h"
 #include "tests/support/transformers.h"
 
 namespace plumbline {
@@ -272,6 +274,34 @@ TEST_CASE("devices that divide an expert are neighbours, and of its tokens each 
   REQUIRE(products.size() == 3);
   CHECK(products[1] == LinearOp{NumberFormat::bf16, 4 * 2 * 64, 2 * 6, 32, 2});
   CHECK(products[2] == LinearOp{NumberFormat::bf16, 4 * 2 * 64, 32, 6, 2});
+}
+
+TEST_CASE("a profile of any layout is written with its ops, and read back") {
+  int profiles = 0;
+  for (const std::string& config : {kLlama, kGpt2, kQwenMoe, kDeepSeek, kFalcon}) {
+    const TransformerShape shape = shape_of(config);
+    for (TransformerOptions options : layouts(shape.has_experts())) {
+      for (const std::optional<std::int64_t> in_server : {std::optional<std::int64_t>{}, {2}}) {
+        options.devices_per_server = in_server;
+        options.fp8_dispatch = options.fp8_linear && options.expert_parallel > 1;
+        options.fused_loss =
+            options.flash_attention ? std::nullopt : std::optional(profiles % 2 == 0);
+        const auto profile = transformer_profile("m", shape, options);
+        if (!profile) continue;  // this model is not shared so
+        ++profiles;
+        const std::string text = profile_yaml(profile->model);
+        const auto read = parse_profile(test::text_source("p.yaml", text));
+        REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
+        const auto& made = profile->model.profile.measurements.front().layers;
+        const auto& back = read->profile.measurements.front().layers;
+        for (std::size_t i = 0; i < made.size(); ++i) {
+          REQUIRE(*made[i].ops == *back[i].ops);
+          REQUIRE(made[i].temporary == back[i].temporary);
+        }
+      }
+    }
+  }
+  CHECK(profiles > 100);
 }
 
 TEST_CASE("layers of one kind share their ops") {

@@ -338,7 +338,7 @@ class ModelMaker {
         }
         if (auto* exchange = std::get_if<ExchangeOp>(&op.shape)) {
           exchange->near = std::min(exchange->near, exchange->devices);
-          if (exchange->kind != ExchangeKind::to_experts) exchange->network_bytes = 0;
+          if (!is_all_to_all(exchange->kind)) exchange->network_bytes = 0;
           if (exchange->kind != ExchangeKind::gather_keys) {
             exchange->repeated = 1;
             exchange->bytes = quantity();

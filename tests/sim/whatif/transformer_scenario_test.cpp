@@ -104,7 +104,10 @@ TEST_CASE("a model by its config.json is what the profile is that import writes 
             1,
             4,
             {}},
+           {"llama.json", ", context_parallel: 8, context_exchange: heads", 1, 8, 1, 8, 4},
+           {"mixtral.json", ", expert_parallel: 4, expert_tensor_parallel: 2", 1, 1, 4, 8, 4},
            {"gpt2.json", "", 1, 1, 1, 1, {}},
+           {"gpt2.json", ", cross_entropy: unfused", 1, 1, 1, 1, {}},
            {"gpt2.json", ", dropout: 0.1, tensor_parallel: 8", 8, 1, 1, 8, 4},
            {"deepseek.json", ", fp8_linear: true, mtp: true", 1, 1, 1, 1, {}},
            {"deepseek.json",
@@ -129,6 +132,9 @@ TEST_CASE("a model by its config.json is what the profile is that import writes 
     options.mtp = has("mtp");
     if (has("per-server")) options.dispatch = Dispatch::per_server;
     if (has("dropout")) options.dropout = 0.1;
+    if (has("cross_entropy")) options.fused_loss = false;
+    if (has("expert_tensor_parallel")) options.expert_tensor_parallel = 2;
+    if (has("heads")) options.context_exchange = ContextExchange::heads;
     options.devices_per_server = s.per_server;
     const auto shape = read_huggingface(files.path(s.config));
     REQUIRE(shape);
