@@ -23,13 +23,13 @@ namespace {
 
 /// How far products were off that the numbers were not fitted to; "" if there are none.
 std::string held_out_text(const KernelTraits& traits) {
-  if (!traits.bf16.held_out_error) return "";
+  if (traits.bf16.held_out_error == 0) return "";
   const std::string fp8 =
-      traits.fp8 && traits.fp8->held_out_error
-          ? fmt::format(", in fp8 by {:.1f} %", 100 * *traits.fp8->held_out_error)
+      traits.fp8 && traits.fp8->held_out_error > 0
+          ? fmt::format(", in fp8 by {:.1f} %", 100 * traits.fp8->held_out_error)
           : "";
   return fmt::format("          products kept aside are off by {:.1f} % in bf16{}\n",
-                     100 * *traits.bf16.held_out_error, fp8);
+                     100 * traits.bf16.held_out_error, fp8);
 }
 
 std::string kernels_text(const KernelTraits& traits) {

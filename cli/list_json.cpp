@@ -22,15 +22,12 @@ std::string document(const char* what, Json entries) {
   return whole.dump(1) + '\n';
 }
 
-Json optional_number(std::optional<double> number) {
-  return number ? Json(*number) : Json(nullptr);
-}
-
 Json products_json(const ProductTraits& products) {
+  const double error = products.held_out_error;
   return {
       {"ceiling", products.ceiling}, {"depth", products.depth},
       {"tail", products.tail},       {"memory_share", products.memory_share},
-      {"small", products.small},     {"held_out_error", optional_number(products.held_out_error)}};
+      {"small", products.small},     {"held_out_error", error > 0 ? Json(error) : Json(nullptr)}};
 }
 
 Json attention_json(const AttentionTraits& attention) {

@@ -206,8 +206,8 @@ constexpr KernelTraits h800() {
 constexpr KernelTraits assumed(KernelTraits traits, std::string_view device,
                                std::string_view source, std::string_view caveat) {
   traits.device = device;
-  traits.bf16.held_out_error = std::nullopt;
-  traits.fp8->held_out_error = std::nullopt;
+  traits.bf16.held_out_error = 0;
+  traits.fp8->held_out_error = 0;
   traits.source = source;
   traits.caveat = caveat;
   return traits;

@@ -19,9 +19,9 @@ struct ProductTraits {
   double tail = 0;     ///< The share of a last wave's missing tiles that costs time all the same.
   double memory_share = 0;  ///< The share of the memory's bandwidth, where products wait for it.
   double small = 1;  ///< How much longer a FLOP takes in tiles of 128 x 128 than in larger ones.
-  /// The mean error on measured products that these numbers were not fitted to; nothing = no such
+  /// The mean error on measured products that these numbers were not fitted to; 0 = no such
   /// products are known.
-  std::optional<double> held_out_error = std::nullopt;
+  double held_out_error = 0;
 };
 
 /// One direction of attention in one kernel: shares of the peak by head size, and how fast they

@@ -74,7 +74,7 @@ TEST_CASE("devices that were measured say how far products were off, others what
   std::set<std::string> assumed;
   for (const DevicePreset& preset : device_presets()) {
     const KernelTraits& traits = kernel_traits(preset.name);
-    CHECK(traits.caveat.empty() == traits.bf16.held_out_error.has_value());
+    CHECK(traits.caveat.empty() == (traits.bf16.held_out_error > 0));
     if (!traits.caveat.empty()) assumed.emplace(preset.name);
   }
   CHECK(assumed == std::set<std::string>{"b300-sxm", "gb300", "h100-pcie", "h20-sxm", "l40s"});
