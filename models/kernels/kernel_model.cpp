@@ -22,7 +22,7 @@ constexpr double kGroupRows = 170;
 
 constexpr double kQueriesPerBlock = 128;
 
-double real(std::int64_t number) { return static_cast<double>(number); }
+double as_real(std::int64_t number) { return static_cast<double>(number); }
 
 /// A value for a head's size: on a line between two sizes, else that of the nearest.
 template <class Get>
@@ -78,9 +78,9 @@ double KernelModel::of(const ProductKernel& kernel) const {
   const bool in_fp8 = kernel.format == NumberFormat::fp8;
   const ProductTraits& traits = in_fp8 && device.fp8 ? *device.fp8 : device.bf16;
   const double peak = in_fp8 ? device_.fp8_peak : device_.peak;
-  const double multiprocessors = real(device.multiprocessors);
-  const double m = real(kernel.m), n = real(kernel.n), k = real(kernel.k);
-  const double batch = real(kernel.batch);
+  const double multiprocessors = as_real(device.multiprocessors);
+  const double m = as_real(kernel.m), n = as_real(kernel.n), k = as_real(kernel.k);
+  const double batch = as_real(kernel.batch);
   double computing = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
     const double waves =
@@ -93,7 +93,7 @@ double KernelModel::of(const ProductKernel& kernel) const {
   const bool for_weights = kernel.pass == KernelPass::weights;
   if (for_weights) computing *= device.weights_factor;
   if (kernel.grouped) computing *= 1 + kGroupRows / (for_weights ? k : m);
-  const double in_bytes = real(bytes_of(kernel.format));
+  const double in_bytes = as_real(bytes_of(kernel.format));
   const double out_bytes = for_weights ? stack_.weights_out_bytes : 2;
   const double moving = batch * (in_bytes * (m * k + k * n) + out_bytes * m * n) /
                         (device_.memory_bandwidth * traits.memory_share);
@@ -103,14 +103,14 @@ double KernelModel::of(const ProductKernel& kernel) const {
 double KernelModel::of(const AttentionKernel& kernel) const {
   const KernelTraits& device = device_.traits;
   const AttentionTraits& traits = kernel.backward ? attention_.backward : attention_.forward;
-  const double size = real(kernel.query_size);
+  const double size = as_real(kernel.query_size);
   const double share = at_size(traits, size, [](const auto& at) { return at.share; });
   const double half = at_size(traits, size, [](const auto& at) { return at.keys; });
-  const double blocks =
-      real(kernel.batch) * real(kernel.heads) * std::ceil(real(kernel.queries) / kQueriesPerBlock);
+  const double blocks = as_real(kernel.batch) * as_real(kernel.heads) *
+                        std::ceil(as_real(kernel.queries) / kQueriesPerBlock);
   const double computing = flops_of(kernel) / (device_.peak * share) *
-                           (1 + half / real(kernel.keys)) *
-                           (1 + traits.fill * real(device.multiprocessors) / blocks);
+                           (1 + half / as_real(kernel.keys)) *
+                           (1 + traits.fill * as_real(device.multiprocessors) / blocks);
   const bool in_ring = kernel.queries < kernel.keys;
   const double launches = kernel.backward ? 3 : 1;
   return computing * (in_ring ? stack_.ring_attention : 1) + launches * device.launch_s;
@@ -123,17 +123,18 @@ double KernelModel::of(const MemoryKernel& kernel) const {
   if (kernel.kind == MemoryKind::permute) share = device.permute_share;
   if (kernel.kind == MemoryKind::scores) bytes /= stack_.scores_share;
   if (kernel.kind == MemoryKind::cast) bytes *= stack_.cast_passes;
-  return bytes / (device_.memory_bandwidth * share) + real(kernel.launches) * device.memory_start_s;
+  return bytes / (device_.memory_bandwidth * share) +
+         as_real(kernel.launches) * device.memory_start_s;
 }
 
 double KernelModel::of(const CollectiveKernel& kernel) const {
   if (kernel.kind == CollectiveKind::all_to_all) return all_to_all(kernel);
   const KernelTraits& device = device_.traits;
   const CollectiveTraits& traits = device.collectives;
-  const double devices = real(kernel.devices);
+  const double devices = as_real(kernel.devices);
   const bool is_all_reduce = kernel.kind == CollectiveKind::all_reduce;
   const double rounds = is_all_reduce ? 2 : 1;
-  const double sent = rounds * real(kernel.bytes) * (devices - 1) / devices;
+  const double sent = rounds * as_real(kernel.bytes) * (devices - 1) / devices;
   const double share = is_all_reduce                               ? traits.all_reduce
                        : kernel.kind == CollectiveKind::all_gather ? traits.all_gather
                                                                    : traits.reduce_scatter;
@@ -141,7 +142,7 @@ double KernelModel::of(const CollectiveKernel& kernel) const {
   const double root = traits.root * std::sqrt(sent);
   if (kernel.in_server())
     return traits.start_s + traits.step_s * rounds * (devices - 1) + on_link + root;
-  const double near = real(kernel.near);
+  const double near = as_real(kernel.near);
   const double servers = std::ceil(devices / near);
   const double on_network = sent / near / (device_.network * device.network_share);
   return traits.start_s + device.network_step_s * rounds * (servers - 1) +
@@ -151,13 +152,14 @@ double KernelModel::of(const CollectiveKernel& kernel) const {
 double KernelModel::all_to_all(const CollectiveKernel& kernel) const {
   const KernelTraits& device = device_.traits;
   const CollectiveTraits& traits = device.collectives;
-  const double link = real(kernel.bytes);
-  const double network = real(kernel.network_bytes);
+  const double link = as_real(kernel.bytes);
+  const double network = as_real(kernel.network_bytes);
   const double on_link = (device_.link > 0 ? link / (device_.link * traits.all_to_all) : 0) +
                          traits.root * std::sqrt(link);
   const double on_network =
       device_.network > 0 ? network / (device_.network * device.network_share) : 0;
-  return traits.start_s + traits.step_s * real(kernel.devices - 1) + std::max(on_link, on_network);
+  return traits.start_s + traits.step_s * as_real(kernel.devices - 1) +
+         std::max(on_link, on_network);
 }
 
 double KernelModel::hidden_share(const CollectiveKernel& kernel,
@@ -184,12 +186,12 @@ double KernelModel::hidden_share(const CollectiveKernel& kernel,
 double KernelModel::gather_seconds(double bytes, std::int64_t copies, std::int64_t near) const {
   const KernelTraits& device = device_.traits;
   const CollectiveTraits& traits = device.collectives;
-  const double others = real(copies - 1);
-  const double sent = bytes * others / real(copies);
+  const double others = as_real(copies - 1);
+  const double sent = bytes * others / as_real(copies);
   double bandwidth =
       device_.link > 0 ? device_.link * traits.all_gather : std::numeric_limits<double>::infinity();
   if (copies > near && device_.network > 0)
-    bandwidth = std::min(bandwidth, real(near) * device_.network * device.network_share);
+    bandwidth = std::min(bandwidth, as_real(near) * device_.network * device.network_share);
   return traits.start_s + others * device.ring_step_s + sent / bandwidth +
          traits.root * std::sqrt(sent);
 }
@@ -278,7 +280,7 @@ PassTime KernelModel::seconds(const std::vector<Kernel>& kernels,
     }
     pass.computing_s += time;
     const auto* moved = std::get_if<MemoryKernel>(&kernel);
-    launched += moved ? real(moved->launches) : 1;
+    launched += moved ? as_real(moved->launches) : 1;
   }
   pass.hidden_s = std::min(pass.hidden_s, pass.computing_s);
   const double exposed_s = pass.sent_s - pass.hidden_s;

@@ -96,7 +96,7 @@ std::vector<std::string> layer_names(const std::vector<Layer>& layers) {
   return names;
 }
 
-LayerCosts read_layer_costs(SectionReader& section, Layer& layer, OpLists& ops,
+LayerCosts read_layer_costs(SectionReader& section, Layer& layer, NamedOps& ops,
                             Diagnostics& problems) {
   LayerCosts costs;
   if (auto kind = section.text("kind")) layer.kind = kind->value;
@@ -143,7 +143,7 @@ LayerCosts read_layer_costs(SectionReader& section, Layer& layer, OpLists& ops,
   return costs;
 }
 
-std::optional<LayerList> read_layers(SectionReader& section, std::string_view key, OpLists& ops,
+std::optional<LayerList> read_layers(SectionReader& section, std::string_view key, NamedOps& ops,
                                      Diagnostics& problems) {
   const std::size_t problems_before = problems.size();
   const std::vector<YamlNode>* nodes = section.list(key);

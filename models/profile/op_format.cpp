@@ -69,7 +69,7 @@ std::vector<OpKey> rows_and(std::vector<OpKey> further) {
   return keys;
 }
 
-std::vector<OpKind> make_kinds() {
+std::vector<LayerOpKind> make_kinds() {
   return {
       {"linear",
        "A product with weights, rows x inputs times inputs x outputs.",
@@ -192,21 +192,21 @@ std::vector<KeyFormat> op_values() {
 
 KeyFormat kind_key() {
   std::vector<std::string> names;
-  for (const OpKind& kind : op_kinds()) names.emplace_back(kind.name);
+  for (const LayerOpKind& kind : op_kinds()) names.emplace_back(kind.name);
   return {
       .name = "op", .values = {words(std::move(names))}, .text = "What it does.", .required = true};
 }
 
 }  // namespace
 
-LayerOp::Shape OpKind::defaults(NumberFormat dtype) const {
+LayerOp::Shape LayerOpKind::defaults(NumberFormat dtype) const {
   LayerOp::Shape made = shape;
   if (auto* linear = std::get_if<LinearOp>(&made)) linear->format = dtype;
   return made;
 }
 
-const std::vector<OpKind>& op_kinds() {
-  static const std::vector<OpKind> kinds = make_kinds();
+const std::vector<LayerOpKind>& op_kinds() {
+  static const std::vector<LayerOpKind> kinds = make_kinds();
   return kinds;
 }
 
@@ -221,7 +221,7 @@ const SectionFormat& op_format() {
     built.keys.insert(built.keys.begin(), kind_key());
     built.keys.push_back(
         {"again", {boolean()}, "Whether `recompute: selective` runs it again.", "false"});
-    for (const OpKind& kind : op_kinds()) {
+    for (const LayerOpKind& kind : op_kinds()) {
       FormatCase one{"op", std::string(kind.name), {"op", "again"}, {}};
       for (const OpKey& key : kind.keys) {
         one.keys.push_back(key.name);

@@ -24,7 +24,7 @@ struct OpKey {
 };
 
 /// A kind of op.
-struct OpKind {
+struct LayerOpKind {
   std::string_view name;  ///< The word under `op`.
   std::string_view text;
   LayerOp::Shape shape;  ///< With the defaults of its members.
@@ -35,10 +35,12 @@ struct OpKind {
 };
 
 /// The kinds, in the order of LayerOp::Shape.
-const std::vector<OpKind>& op_kinds();
+const std::vector<LayerOpKind>& op_kinds();
 
 /// The kind of an op.
-inline const OpKind& op_kind_of(const LayerOp::Shape& shape) { return op_kinds()[shape.index()]; }
+inline const LayerOpKind& op_kind_of(const LayerOp::Shape& shape) {
+  return op_kinds()[shape.index()];
+}
 
 /// An op in a list; its keys are those of its kind.
 const SectionFormat& op_format();

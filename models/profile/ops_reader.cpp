@@ -83,8 +83,9 @@ std::optional<LayerOp> read_op(const YamlNode& node, const std::string& path, Nu
   section.require("op");
   const auto name = section.choice("op", "op that is known");
   if (!name) return std::nullopt;
-  const OpKind& kind = *std::find_if(op_kinds().begin(), op_kinds().end(),
-                                     [&](const OpKind& each) { return each.name == name->value; });
+  const LayerOpKind& kind =
+      *std::find_if(op_kinds().begin(), op_kinds().end(),
+                    [&](const LayerOpKind& each) { return each.name == name->value; });
   LayerOp op{kind.defaults(dtype), false};
   const std::size_t problems_before = problems.size();
   for (const OpKey& key : kind.keys) {
@@ -151,7 +152,7 @@ void check_traffic(SectionReader& layer, std::string_view key, std::string_view 
 
 }  // namespace
 
-OpLists::OpLists(SectionReader& section, std::optional<NumberFormat> dtype, Diagnostics& problems)
+NamedOps::NamedOps(SectionReader& section, std::optional<NumberFormat> dtype, Diagnostics& problems)
     : path_(section.path_of("ops")), problems_(problems) {
   auto lists = section.section("ops");
   if (!lists || !lists->is_map()) return;
@@ -164,7 +165,7 @@ OpLists::OpLists(SectionReader& section, std::optional<NumberFormat> dtype, Diag
     read_list(*lists, entry, dtype.value_or(NumberFormat::bf16));
 }
 
-void OpLists::read_list(SectionReader& lists, const YamlNode::Entry& entry, NumberFormat dtype) {
+void NamedOps::read_list(SectionReader& lists, const YamlNode::Entry& entry, NumberFormat dtype) {
   const std::string path = lists.path_of(clipped(entry.key));
   const std::size_t problems_before = problems_.size();
   LayerOps read{dtype, {}};
@@ -187,7 +188,7 @@ void OpLists::read_list(SectionReader& lists, const YamlNode::Entry& entry, Numb
   named.ops = std::make_shared<const LayerOps>(std::move(read));
 }
 
-OpLists::Sums OpLists::sums_of(const LayerOps& ops) {
+NamedOps::Sums NamedOps::sums_of(const LayerOps& ops) {
   Sums sums{flops_of(ops), flops_in_fp8(ops)};
   sums.last_digits = static_cast<double>(ops.ops.size()) * std::numeric_limits<double>::epsilon();
   for (const LayerOp& op : ops.ops) {
@@ -203,7 +204,7 @@ OpLists::Sums OpLists::sums_of(const LayerOps& ops) {
   return sums;
 }
 
-void OpLists::check_work(SectionReader& layer, const Sums& ops, const LayerWork& work) {
+void NamedOps::check_work(SectionReader& layer, const Sums& ops, const LayerWork& work) {
   check_flops(layer, "flops", &PassWork::flops, work, ops.flops, ops.last_digits);
   check_flops(layer, "fp8_flops", &PassWork::fp8_flops, work, ops.fp8_flops, ops.last_digits);
   check_traffic(layer, "link_traffic", "in a server", ops.on_link,
@@ -212,7 +213,7 @@ void OpLists::check_work(SectionReader& layer, const Sums& ops, const LayerWork&
                 is_sent(work, &PassWork::network_traffic));
 }
 
-void OpLists::give_ops(SectionReader& layer, LayerCosts& costs, bool is_sound) {
+void NamedOps::give_ops(SectionReader& layer, LayerCosts& costs, bool is_sound) {
   const auto name = layer.text("ops");
   if (!name) return;
   const auto found = lists_.find(name->value);
@@ -234,7 +235,7 @@ void OpLists::give_ops(SectionReader& layer, LayerCosts& costs, bool is_sound) {
   if (named.ops && costs.work && is_sound) check_work(layer, named.sums, *costs.work);
 }
 
-void OpLists::report_unused() {
+void NamedOps::report_unused() {
   for (const auto& [name, list] : lists_) {
     if (list.is_used) continue;
     problems_.push_back(input_error(

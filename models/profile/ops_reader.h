@@ -13,11 +13,11 @@
 namespace plumbline {
 
 /// The lists of ops of a file, by name.
-class OpLists {
+class NamedOps {
  public:
   /// Reads `ops` of `section`, whose dtype has been read. Errors: ops without a dtype, an empty
   /// list, and all that an op cannot be.
-  OpLists(SectionReader& section, std::optional<NumberFormat> dtype, Diagnostics& problems);
+  NamedOps(SectionReader& section, std::optional<NumberFormat> dtype, Diagnostics& problems);
 
   /// Reads `ops` of a layer and gives it to `costs`, whose work has been read; layers that name the
   /// same list share it. Errors: a name that is no list; ops with other FLOPs than the layer's work

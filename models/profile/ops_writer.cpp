@@ -31,7 +31,7 @@ std::string value_text(const ValueFormat& format, std::int64_t value) {
 }
 
 Pieces op_pieces(const LayerOp& op, NumberFormat dtype) {
-  const OpKind& kind = op_kind_of(op.shape);
+  const LayerOpKind& kind = op_kind_of(op.shape);
   const LayerOp::Shape defaults = kind.defaults(dtype);
   FlowMap map;
   map.add("op", kind.name);

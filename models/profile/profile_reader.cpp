@@ -59,7 +59,7 @@ class ProfileReader {
     model_.profile.dtype = read_dtype(file);
     model_.profile.group = read_group(file, problems_);
     read_provenance(file);
-    OpLists ops(file, model_.profile.dtype, problems_);
+    NamedOps ops(file, model_.profile.dtype, problems_);
     read_measurements(file, ops);
     if (problems_.empty()) ops.report_unused();
     if (auto graph = read_edges(file, "edges", std::move(layers_), problems_))
@@ -91,7 +91,7 @@ class ProfileReader {
     }
   }
 
-  void add_measurement(SectionReader& section, OpLists& ops) {
+  void add_measurement(SectionReader& section, NamedOps& ops) {
     Measurement measurement;
     if (auto batch = section.count("batch")) measurement.batch = batch->value;
     auto list = read_layers(section, "layers", ops, problems_);
@@ -121,7 +121,7 @@ class ProfileReader {
     }
   }
 
-  void read_measurements(SectionReader& file, OpLists& ops) {
+  void read_measurements(SectionReader& file, NamedOps& ops) {
     if (!file.has("measurements")) {
       file.require("layers", "or give a list of measurements, each with batch and layers");
       add_measurement(file, ops);

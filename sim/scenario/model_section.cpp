@@ -152,7 +152,7 @@ class ModelSectionReader {
     read_.model.edit().profile.group = read_group(section_, problems_);
   }
 
-  OpLists read_ops() { return {section_, read_.model->profile.dtype, problems_}; }
+  NamedOps read_ops() { return {section_, read_.model->profile.dtype, problems_}; }
 
   void read_uniform() {
     auto uniform = section_.section("uniform");
@@ -160,7 +160,7 @@ class ModelSectionReader {
     const auto layers = uniform->count("layers");
     Layer layer;
     read_numbers_and_group();
-    OpLists ops = read_ops();
+    NamedOps ops = read_ops();
     const LayerCosts costs = read_layer_costs(*uniform, layer, ops, problems_);
     uniform->finish();
     if (problems_.empty()) ops.report_unused();
@@ -178,7 +178,7 @@ class ModelSectionReader {
 
   void read_written_out() {
     read_numbers_and_group();
-    OpLists ops = read_ops();
+    NamedOps ops = read_ops();
     auto list = read_layers(section_, "layers", ops, problems_);
     if (!list) {
       section_.child("edges");

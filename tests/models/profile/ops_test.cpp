@@ -71,7 +71,7 @@ TEST_CASE("the table of ops has a row for each alternative, in their order") {
 }
 
 TEST_CASE("each key of each op is written and read back, and defaults are left out") {
-  for (const OpKind& kind : op_kinds()) {
+  for (const LayerOpKind& kind : op_kinds()) {
     CAPTURE(kind.name);
     // An op with other values than the defaults, which fit together.
     LayerOp::Shape shape = kind.shape;
@@ -247,7 +247,7 @@ TEST_CASE("ops that send stand beside the traffic of the layer") {
 }
 
 TEST_CASE("each size of an op must be there") {
-  for (const OpKind& kind : op_kinds()) {
+  for (const LayerOpKind& kind : op_kinds()) {
     CAPTURE(kind.name);
     for (const OpKey& missing : kind.keys) {
       if (!missing.required) continue;
@@ -265,7 +265,7 @@ TEST_CASE("each size of an op must be there") {
 }
 
 /// The row of a kind in the table of docs/huggingface.md.
-std::string docs_row(const OpKind& kind) {
+std::string docs_row(const LayerOpKind& kind) {
   std::string needed, further;
   for (const OpKey& key : kind.keys)
     (key.required ? needed : further) += fmt::format("`{}`, ", key.name);
@@ -281,7 +281,7 @@ TEST_CASE("the docs have each op with its keys, and each kind of exchange") {
   const auto has = [&](const std::string& text) {
     return (*page)->text.find('\n' + text) != std::string::npos;
   };
-  for (const OpKind& kind : op_kinds()) CHECK_MESSAGE(has(docs_row(kind)), docs_row(kind));
+  for (const LayerOpKind& kind : op_kinds()) CHECK_MESSAGE(has(docs_row(kind)), docs_row(kind));
   for (const std::string& word : op_value_format("kind").words)
     CHECK_MESSAGE(has(fmt::format("| `{}` | ", word)), word);
 }

@@ -312,7 +312,7 @@ class ModelMaker {
     return all[static_cast<std::size_t>(below(static_cast<std::int64_t>(all.size())))];
   }
   LayerOp::Shape shape(NumberFormat dtype) {
-    const OpKind& kind = one_of(op_kinds());
+    const LayerOpKind& kind = one_of(op_kinds());
     LayerOp::Shape shape = kind.defaults(dtype);
     for (const OpKey& key : kind.keys) {
       const ValueFormat& format = op_value_format(key.name);
