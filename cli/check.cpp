@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/option_checks.h"
+#include "models/kernels/kernel_table_reader.h"
 #include "models/network/network_reader.h"
 #include "models/profile/profile_reader.h"
 #include "sim/planning/predict.h"
@@ -19,8 +20,8 @@
 namespace plumbline {
 namespace {
 
-/// The kind that the file states: "network", "profile". "" for a scenario, or for a file that
-/// cannot be read; its own reader reports that.
+/// The kind that the file states: "network", "profile", "kernels". "" for a scenario, or for a file
+/// that cannot be read; its own reader reports that.
 std::string kind_of(const std::string& path) {
   const auto root = read_yaml(path);
   if (!root || root->kind != YamlNode::Kind::map) return "";
@@ -43,6 +44,15 @@ int check_profile(const ScenarioArguments& arguments) {
       fmt::format("{}: ok: a profile of {} layers at {} batch size{}\n", arguments.scenario,
                   model->graph.size(), model->profile.measurements.size(),
                   model->profile.measurements.size() == 1 ? "" : "s"),
+      arguments.output);
+}
+
+int check_kernels(const ScenarioArguments& arguments) {
+  const auto table = read_kernel_table(arguments.scenario);
+  if (!table) return fail(table.problems());
+  return write_output(
+      fmt::format("{}: ok: {} measured time{} of kernels, of {}\n", arguments.scenario,
+                  table->rows.size(), table->rows.size() == 1 ? "" : "s", clipped(table->device)),
       arguments.output);
 }
 
@@ -69,15 +79,17 @@ void add_check(CLI::App& app, int& exit_code) {
       ->type_name("N");
   command->callback([arguments, &exit_code] {
     const std::string kind = kind_of(arguments->scenario);
-    if (kind == "network" || kind == "profile") {
+    if (kind == "network" || kind == "profile" || kind == "kernels") {
       if (!arguments->overrides.empty()) {
         Diagnostic wrong;
         wrong.message = fmt::format("'{}' overrides a key of a scenario, but the file is a {}",
-                                    clipped(arguments->overrides.front()), kind);
+                                    clipped(arguments->overrides.front()),
+                                    kind == "kernels" ? "table of kernels" : kind);
         return void(exit_code = fail({wrong}));
       }
-      exit_code = kind == "network" ? check_network(*arguments, arguments->batch)
-                                    : check_profile(*arguments);
+      exit_code = kind == "network"   ? check_network(*arguments, arguments->batch)
+                  : kind == "kernels" ? check_kernels(*arguments)
+                                      : check_profile(*arguments);
       return;
     }
     const auto scenario = load_scenario(*arguments);

@@ -26,6 +26,8 @@ struct HuggingFaceArguments {
   std::string output;
   std::string dtype = "bf16";
   std::string dispatch{kDispatches[0]};
+  std::string context_exchange{kContextExchanges[0]};
+  std::string cross_entropy;
   std::string name;
   TransformerOptions options;
 };
@@ -103,14 +105,17 @@ std::string group_text(const TransformerOptions& options) {
     shares.push_back(fmt::format("tensor {}{}", options.tensor_parallel, tokens));
   if (options.context_parallel > 1)
     shares.push_back(fmt::format("context {}", options.context_parallel));
+  const std::string parts = options.expert_tensor_parallel > 1
+                                ? fmt::format(" x {}", options.expert_tensor_parallel)
+                                : "";
   if (options.expert_parallel > 1)
-    shares.push_back(fmt::format("experts {}", options.expert_parallel));
+    shares.push_back(fmt::format("experts {}{}", options.expert_parallel, parts));
   if (shares.size() > 1)
     return fmt::format("; on groups of {}: {}", options.group(), fmt::join(shares, ", "));
   if (options.tensor_parallel > 1)
     return fmt::format("; on groups of {}{}", options.tensor_parallel, tokens);
   if (options.expert_parallel > 1)
-    return fmt::format("; experts on groups of {}", options.expert_parallel);
+    return fmt::format("; experts on groups of {}{}", options.expert_parallel, parts);
   if (options.context_parallel > 1)
     return fmt::format("; samples on groups of {}", options.context_parallel);
   return "";
@@ -133,6 +138,9 @@ std::string summary(const HuggingFaceArguments& arguments, const TransformerProf
 int import_huggingface(HuggingFaceArguments& arguments) {
   arguments.options.dtype = number_format(arguments.dtype);
   arguments.options.dispatch = dispatch_of(arguments.dispatch);
+  arguments.options.context_exchange = context_exchange_of(arguments.context_exchange);
+  if (!arguments.cross_entropy.empty())
+    arguments.options.fused_loss = arguments.cross_entropy == kCrossEntropies[0];
   const auto shape = read_huggingface(arguments.config);
   if (!shape) return fail(shape.problems());
   const auto profile =
@@ -188,16 +196,27 @@ void add_groups(CLI::App& command, HuggingFaceArguments& arguments) {
       ->capture_default_str()
       ->type_name("N");
   command
+      .add_option("--expert-tensor-parallel", arguments.options.expert_tensor_parallel,
+                  "devices that divide each expert; --expert-parallel times as many share them")
+      ->check(between(1, 65536))
+      ->capture_default_str()
+      ->type_name("N");
+  command
       .add_option("--dispatch", arguments.dispatch,
                   "how tokens go to experts: a copy for each, or one to each server that has some")
       ->check(one_of({kDispatches.begin(), kDispatches.end()}))
       ->capture_default_str();
   command
       .add_option("--context-parallel", arguments.options.context_parallel,
-                  "devices that share the tokens of each sample, and gather keys and values")
+                  "devices that share the tokens of each sample")
       ->check(between(1, 65536))
       ->capture_default_str()
       ->type_name("N");
+  command
+      .add_option("--context-exchange", arguments.context_exchange,
+                  "what these send each other: all keys and values, or tokens for heads")
+      ->check(one_of({kContextExchanges.begin(), kContextExchanges.end()}))
+      ->capture_default_str();
   command
       .add_option("--devices-per-server", arguments.options.devices_per_server,
                   "of a group, those that share a server; the rest goes over the network")
@@ -206,7 +225,8 @@ void add_groups(CLI::App& command, HuggingFaceArguments& arguments) {
 }
 
 /// Adds options: how layers are computed, and which layers there are.
-void add_implementation(CLI::App& command, TransformerOptions& options) {
+void add_implementation(CLI::App& command, HuggingFaceArguments& arguments) {
+  TransformerOptions& options = arguments.options;
   command.add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
                    "whether attention's scores are kept for the backward; default: they are not");
   command.add_flag(
@@ -217,6 +237,11 @@ void add_implementation(CLI::App& command, TransformerOptions& options) {
                    "linear layers but the head and routers multiply in fp8, the rest in --dtype");
   command.add_flag("--fp8-dispatch", options.fp8_dispatch,
                    "tokens on their way to experts, and gradients on theirs, are in fp8");
+  command
+      .add_option("--cross-entropy", arguments.cross_entropy,
+                  "whether the loss keeps one copy of the logits in fp32, or the logits and the "
+                  "logarithms of their softmax, as PyTorch's does; absent = fused")
+      ->check(one_of({kCrossEntropies.begin(), kCrossEntropies.end()}));
   command.add_flag("--mtp", options.mtp,
                    "the modules that predict further tokens are trained, too");
   command.add_flag("--split-blocks", options.split_blocks,
@@ -245,10 +270,11 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
   add_files(*command, *arguments);
   add_micro_batch(*command, *arguments);
   add_groups(*command, *arguments);
-  add_implementation(*command, arguments->options);
+  add_implementation(*command, *arguments);
   add_dropout(*command, arguments->options);
   command->callback([arguments, command, &exit_code] {
     arguments->options.dtype_given = command->count("--dtype") > 0;
+    arguments->options.dispatch_given = command->count("--dispatch") > 0;
     exit_code = import_huggingface(*arguments);
   });
 }

@@ -14,9 +14,11 @@ namespace plumbline {
 /// no CUDA driver on this machine ...".
 std::optional<std::string> why_unavailable(const BackendName& backend);
 
-/// All schedules, backends or presets, in the order in which they are listed.
+/// All schedules, backends, presets or stacks, in the order in which they are listed. Presets with
+/// the numbers of their kernels.
 std::string schedules_json();
 std::string backends_json();
 std::string presets_json();
+std::string stacks_json();
 
 }  // namespace plumbline

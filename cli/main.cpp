@@ -73,6 +73,7 @@ int run(int argc, char** argv) {
   plumbline::add_run(app, exit_code);
   plumbline::add_validate(app, exit_code);
   plumbline::add_import(app, exit_code);
+  plumbline::add_kernels(app, exit_code);
   plumbline::add_list(app, exit_code);
   plumbline::add_schema(app, exit_code);
   plumbline::add_completion(app, exit_code);

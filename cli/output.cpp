@@ -203,7 +203,7 @@ std::optional<Diagnostic> check_outputs(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() == 0) continue;
     const bool is_output = option->check_name("--output") || option->check_name("--report") ||
-                           option->check_name("--trace");
+                           option->check_name("--trace") || option->check_name("--missing");
     for (const std::string& value : option->results()) {
       if (value.empty()) continue;
       if (is_output) {

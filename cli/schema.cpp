@@ -8,6 +8,7 @@
 #include "base/json_schema.h"
 #include "cli/command.h"
 #include "cli/option_checks.h"
+#include "models/kernels/kernel_table_format.h"
 #include "models/network/network_format.h"
 #include "models/profile/profile_format.h"
 #include "sim/scenario/scenario_format.h"
@@ -20,9 +21,9 @@ struct NamedFormat {
   SectionFormatFunction format;
 };
 
-constexpr std::array kFormats = {NamedFormat{"scenario", &scenario_format},
-                                 NamedFormat{"profile", &profile_format},
-                                 NamedFormat{"network", &network_format}};
+constexpr std::array kFormats = {
+    NamedFormat{"scenario", &scenario_format}, NamedFormat{"profile", &profile_format},
+    NamedFormat{"network", &network_format}, NamedFormat{"kernels", &kernels_format}};
 
 struct SchemaArguments {
   std::string what = "scenario";
@@ -38,7 +39,9 @@ void add_schema(CLI::App& app, int& exit_code) {
   std::vector<std::string> names;
   names.reserve(kFormats.size());
   for (const NamedFormat& known : kFormats) names.emplace_back(known.name);
-  command->add_option("what", arguments->what, "scenario, profile or network; scenario if absent")
+  command
+      ->add_option("what", arguments->what,
+                   "scenario, profile, network or kernels; scenario if absent")
       ->check(one_of(names));
   command->add_option("-o,--output", arguments->output, "write to this file instead of stdout");
   command->callback([arguments, &exit_code] {

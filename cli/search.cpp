@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/search_output.h"
 #include "cli/work_options.h"
+#include "sim/search/missing_kernels.h"
 #include "sim/search/run_search.h"
 
 namespace plumbline {
@@ -18,13 +19,28 @@ namespace {
 struct SearchArguments : SearchOptions, WorkArguments {
   ScenarioArguments scenario;
   bool free = false;
+  std::string missing;  ///< The file for kernels that were not measured; "" = none.
 };
+
+/// Writes the kernels that the table lacks in all layouts of the search.
+int write_missing(const Search& search, const SearchPart& part, const std::string& path) {
+  const auto kernels = missing_kernels(search, part);
+  if (!kernels) return fail(kernels.problems());
+  const int code = write_output(kernel_list_csv(*kernels), path);
+  if (code == ExitCode::done) {
+    std::fputs(fmt::format("note: {} kernel{} without a measured time: {}\n", kernels->size(),
+                           kernels->size() == 1 ? "" : "s", path)
+                   .c_str(),
+               stderr);
+  }
+  return code;
+}
 
 int search_all(const SearchArguments& arguments) {
   const std::string& output = arguments.output;
   const auto shard = read_shard(arguments, arguments, output, "search");
   if (!shard) return fail(shard.problems());
-  for (const std::string& path : {output, arguments.report}) {
+  for (const std::string& path : {output, arguments.report, arguments.missing}) {
     if (const int code = try_output(path); code != ExitCode::done) return code;
   }
 
@@ -52,6 +68,8 @@ int search_all(const SearchArguments& arguments) {
 
   // Print them.
   int code = ExitCode::done;
+  if (!arguments.missing.empty()) code = write_missing(*search, run->part, arguments.missing);
+  if (code != ExitCode::done) return code;
   if (*shard) {
     if (run->stopped) {
       std::fputs("interrupted: a part of a shard is of no use; with -o FILE it can go on\n",
@@ -79,6 +97,12 @@ void add_search(CLI::App& app, int& exit_code) {
   command->add_flag("--free", arguments->free,
                     "search the keys of the layout that the scenario gives, too, and say how it "
                     "compares");
+  command
+      ->add_option(
+          "--missing", arguments->missing,
+          "write here (CSV) which kernels of all layouts cluster.device.kernels lacks, the "
+          "weightiest first")
+      ->type_name("FILE");
   add_work_options(*command, *arguments);
   command->callback([arguments, command, &exit_code] {
     arguments->output = arguments->scenario.output;

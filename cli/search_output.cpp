@@ -50,7 +50,7 @@ int tell_search(SearchPart part, SearchSelection selection, const Search* search
   if (!report.rows.empty()) {
     report.command = simulate_command(report);
     report.others_untried = !search;
-    if (search && !stopped) try_other_efficiencies(*search, report);
+    if (search && !stopped) try_other_devices(*search, report);
   }
   if (!options.report.empty()) {
     const int written =

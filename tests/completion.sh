@@ -40,7 +40,7 @@ expect "subcommands by their beginning" "schedule schema" "$(offered sche)"
 "$plumbline" --help > "$work/help"
 listed=$(sed -n '/^Subcommands:/,$p' "$work/help" | awk '/^  [a-z]/ { print $1 }' | sort | tr '\n' ' ' | sed 's/ $//')
 expect "all subcommands" "$listed" "$(offered '')"
-expect "subcommands of import" "csv huggingface pipedream torch-trace" "$(offered import '')"
+expect "subcommands of import" "csv huggingface kernels pipedream torch-trace" "$(offered import '')"
 has --distinct search x.yaml --
 has --markdown search x.yaml --
 has --report search x.yaml --
@@ -49,9 +49,9 @@ has --shard search x.yaml --
 has --distinct merge x.json --
 has help ''
 has version ''
-expect "a choice" "backends presets schedules" "$(offered list '')"
+expect "a choice" "backends presets schedules stacks" "$(offered list '')"
 expect "no second choice" "" "$(offered list presets '')"
-expect "the kinds of schemas" "network profile scenario" "$(offered schema '')"
+expect "the kinds of schemas" "kernels network profile scenario" "$(offered schema '')"
 expect "options" "--trace" "$(offered simulate --tr)"
 expect "the words of an option" "dot grid sequence torch-csv" "$(offered schedule x.yaml --format '')"
 expect "the same behind =" "grid" "$(offered schedule x.yaml --format = gr)"

@@ -17,7 +17,7 @@ skip() {
   exit 77
 }
 
-for kind in scenario profile network; do
+for kind in scenario profile network kernels; do
   file=schema/$kind.schema.json
   [ "${PLUMBLINE_UPDATE_GOLDEN-}" = 1 ] && mkdir -p schema && "$plumbline" schema "$kind" -o "$file"
   "$plumbline" schema "$kind" | diff -u --label "$file" --label "plumbline schema $kind" "$file" - || exit 1

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "calibrate/runtime/provenance_check.h"
+#include "calibrate/runtime/refused_training.h"
 #include "sim/engine/idle.h"
 #include "sim/setup/resolve_setup.h"
 
@@ -65,6 +66,7 @@ std::vector<std::size_t> add_times(const Executed& executed, RealRun& real) {
 /// Adds the outcome of the shown iteration, which represents all.
 std::optional<Diagnostics> add_outcome(Executed executed, RealRun& real) {
   const MeasuredIteration& shown = real.iterations[real.shown];
+  executed.setup.forget_errors();
   auto outcome = assess(std::move(executed.setup), std::move(executed.graph), shown.trace);
   if (!outcome) return outcome.problems();
   real.outcome = *std::move(outcome);
@@ -133,6 +135,7 @@ double RealRun::spread_of_rounds() const {
 
 Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
                              const RunOptions& options) {
+  if (auto refused = check_flush(scenario)) return *refused;
   // The same schedule that is simulated, without models of costs that a real run has by itself.
   Scenario bare = scenario;
   if (backend.has_own_overheads()) bare.overheads = {};

@@ -45,7 +45,8 @@ struct RealRun {
   double spread_of_rounds() const;
 };
 
-/// Resolves, lowers and runs. Errors: those of resolve_setup() and run_setup(), each at its key.
+/// Resolves, lowers and runs. Errors: those of resolve_setup() and run_setup(), each at its key;
+/// training.flush: none, as real runs flush.
 Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend, const RunOptions& options);
 
 /// Lowers and runs, with the overheads that the setup's rules set. Errors, without a mark: those of

@@ -1,4 +1,4 @@
-// The settings of a scenario's training that no network is executed with.
+// The settings of a scenario's training that no run for real, or no network, is executed with.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -11,6 +11,15 @@
 #include "sim/scenario/scenario.h"
 
 namespace plumbline {
+
+/// The reason why a scenario is not run for real, with any backend: real devices flush.
+inline std::optional<Diagnostic> check_flush(const Scenario& scenario) {
+  if (scenario.flushes) return std::nullopt;
+  return input_error(scenario.flush_mark,
+                     "training.flush is none, and a real run flushes: all its devices end a "
+                     "mini-batch before any begins the next",
+                     "training.flush: all");
+}
 
 /// The reason why real devices do not run a scenario with any kernels, if there is one. Real
 /// devices hold gradients and weights whole, gather weights after the update, and run one op after
@@ -53,6 +62,13 @@ inline std::optional<Diagnostic> check_training(const Scenario& scenario) {
                        "schedule.recompute is 'selective', and a network is run with all of a "
                        "layer's activations made again, or none",
                        "schedule.recompute: layers, full or none; --backend synthetic runs any");
+  }
+  if (const auto& offload = scenario.schedule.offload; offload && offload->value > 0) {
+    return input_error(offload->mark,
+                       fmt::format("schedule.offload is {:g}, and a network is run with all of its "
+                                   "activations on the devices",
+                                   offload->value),
+                       "schedule.offload: 0; --backend synthetic runs any");
   }
   if (scenario.schedule.slices.count > 1) {
     return input_error(scenario.schedule.slices.mark,

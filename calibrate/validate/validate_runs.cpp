@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "calibrate/runtime/real_run.h"
+#include "calibrate/runtime/refused_training.h"
 #include "sim/planning/planning.h"
 #include "sim/planning/predict.h"
 #include "sim/scenario/axes.h"
@@ -94,6 +95,7 @@ Result<std::vector<PlannedRun>> plan_runs(
     for (std::size_t i = 0; i < combinations.size(); ++i) {
       auto read = read_scenario(path, combinations[i]);
       if (!read) return read.problems();
+      if (auto refused = check_flush(*read)) return *refused;
       auto scenario = resolve_plan(*std::move(read));
       if (!scenario) return scenario.problems();
       auto prediction = predict(*scenario);

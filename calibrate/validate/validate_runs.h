@@ -26,7 +26,8 @@ struct PlannedRun {
 };
 
 /// Reads and predicts all of them: every scenario with every combination of overrides. Errors:
-/// those of read_scenario and predict. Requires: at least one combination, which may be empty.
+/// those of read_scenario and predict; training.flush: none, as real runs flush. Requires: at least
+/// one combination, which may be empty.
 Result<std::vector<PlannedRun>> plan_runs(
     const std::vector<std::string>& paths,
     const std::vector<std::vector<std::string>>& combinations);

@@ -30,7 +30,8 @@ constexpr std::array kPresets = {
         .memory_source = "github.com/TianheWu/CoSeR/issues/10; 39.38 to 39.59 GiB by driver",
         .link_bandwidth = gb_per_second(300),
         .link = "NVLink 3",
-        .source = kA100},
+        .source = kA100,
+        .host_bandwidth = gb_per_second(32)},
     DevicePreset{
         .name = "a100-sxm-80gb",
         .peak_gflops = {19'500, 312'000, 312'000, 0},
@@ -39,7 +40,8 @@ constexpr std::array kPresets = {
         .memory_source = "github.com/levihsu/OOTDiffusion/issues/235; 79.14 to 79.33 GiB by driver",
         .link_bandwidth = gb_per_second(300),
         .link = "NVLink 3",
-        .source = kA100},
+        .source = kA100,
+        .host_bandwidth = gb_per_second(32)},
     DevicePreset{.name = "b200-sxm",
                  .peak_gflops = {80'000, 2'250'000, 2'250'000, 4'500'000},
                  .memory_bandwidth = gb_per_second(8'000),
@@ -48,7 +50,19 @@ constexpr std::array kPresets = {
                  .link_bandwidth = gb_per_second(900),
                  .link = "NVLink 5",
                  .source = "NVIDIA Blackwell data sheet (HGX, 1000 W), as quoted by "
-                           "glennklockwood.com/garden/processors/B200"},
+                           "glennklockwood.com/garden/processors/B200",
+                 .host_bandwidth = gb_per_second(64)},
+    DevicePreset{
+        .name = "b300-sxm",
+        .peak_gflops = {75'000, 2'250'000, 2'250'000, 4'500'000},
+        .memory_bandwidth = gb_per_second(8'000),
+        .memory = gib(267.69),
+        .memory_source = "out-of-memory messages of PyTorch on B300s, as public notes quote them",
+        .link_bandwidth = gb_per_second(900),
+        .link = "NVLink 5",
+        .source = "NVIDIA HGX B300 data sheet, as quoted by "
+                  "glennklockwood.com/garden/processors/B300; memory up to 8 TB/s there, 7.7 at "
+                  "verda.com/blog/gb300-nvl72-architecture"},
     DevicePreset{
         .name = "gb200",
         .peak_gflops = {90'000, 2'500'000, 2'500'000, 5'000'000},
@@ -59,6 +73,16 @@ constexpr std::array kPresets = {
         .link = "NVLink 5",
         .source = "NVIDIA Blackwell data sheet (GB200, 1200 W), as quoted by "
                   "glennklockwood.com/garden/processors/B200"},
+    DevicePreset{.name = "gb300",
+                 .peak_gflops = {80'000, 2'500'000, 2'500'000, 5'000'000},
+                 .memory_bandwidth = gb_per_second(8'000),
+                 .memory = gib(276.50),
+                 .memory_source = "out-of-memory message of PyTorch on a GB300, in "
+                                  "github.com/stas00/ml-engineering/blob/master/debug/pytorch.md",
+                 .link_bandwidth = gb_per_second(900),
+                 .link = "NVLink 5",
+                 .source = "NVIDIA GB300 NVL72 data sheet (1400 W), as quoted by "
+                           "verda.com/blog/gb300-nvl72-architecture"},
     DevicePreset{
         .name = "h100-pcie",
         .peak_gflops = {51'000, 756'500, 756'500, 1'513'000},
@@ -67,7 +91,8 @@ constexpr std::array kPresets = {
         .memory_source = "public output of torch.cuda.get_device_properties: total_memory=81008MB",
         .link_bandwidth = gb_per_second(64),
         .link = "PCIe 5 x16",
-        .source = kH100},
+        .source = kH100,
+        .host_bandwidth = gb_per_second(64)},
     DevicePreset{
         .name = "h100-sxm",
         .peak_gflops = {67'000, 989'500, 989'500, 1'979'000},
@@ -76,7 +101,19 @@ constexpr std::array kPresets = {
         .memory_source = "github.com/vllm-project/vllm/issues/27508; 79.10 to 79.19 GiB by driver",
         .link_bandwidth = gb_per_second(450),
         .link = "NVLink 4",
-        .source = kH100},
+        .source = kH100,
+        .host_bandwidth = gb_per_second(64)},
+    DevicePreset{
+        .name = "h20-sxm",
+        .peak_gflops = {44'000, 148'000, 148'000, 296'000},
+        .memory_bandwidth = gb_per_second(4'000),
+        .memory = gib(95.00),
+        .memory_source = "public output of torch.cuda.get_device_properties: total_memory=97285MB",
+        .link_bandwidth = gb_per_second(450),
+        .link = "NVLink 4",
+        .source = "NVIDIA's sheet for HGX H20, as quoted by zangshuxian.com/new/"
+                  "674733024499207168; fp8, memory and NVLink as quoted by www.tweaktown.com/news/"
+                  "95224"},
     DevicePreset{
         .name = "h200-sxm",
         .peak_gflops = {67'000, 989'500, 989'500, 1'979'000},
@@ -87,7 +124,8 @@ constexpr std::array kPresets = {
         .link = "NVLink 4",
         .source =
             "as h100-sxm, with the memory bandwidth of the NVIDIA H200 data sheet, as quoted by "
-            "aiwiki.ai/wiki/nvidia_h200"},
+            "aiwiki.ai/wiki/nvidia_h200",
+        .host_bandwidth = gb_per_second(64)},
     DevicePreset{
         .name = "h800-sxm",
         .peak_gflops = {67'000, 989'500, 989'500, 1'979'000},
@@ -98,7 +136,8 @@ constexpr std::array kPresets = {
         .link = "NVLink 4",
         .source = "as h100-sxm, with the NVLink of 400 GB/s, both ways together, that is told by "
                   "www.philisun.com/technical-analysis/nvidia-h800-vs-h100-a-technical-deep-dive-"
-                  "into-politically-defined-ai-chips"},
+                  "into-politically-defined-ai-chips",
+        .host_bandwidth = gb_per_second(64)},
     DevicePreset{.name = "l40s",
                  .peak_gflops = {91'600, 362'050, 362'050, 733'000},
                  .memory_bandwidth = gb_per_second(864),
@@ -108,7 +147,8 @@ constexpr std::array kPresets = {
                  .link_bandwidth = gb_per_second(32),
                  .link = "PCIe 4 x16",
                  .source = "NVIDIA L40S data sheet, as reprinted by "
-                           "www.mullet.se/product.html?product_id=355414"},
+                           "www.mullet.se/product.html?product_id=355414",
+                 .host_bandwidth = gb_per_second(32)},
 };
 
 }  // namespace

@@ -26,6 +26,9 @@ struct DevicePreset {
   BytesPerSecond link_bandwidth;  ///< One way: half of the number published for both ways.
   std::string_view link;          ///< The name of the link: "NVLink 3".
   std::string_view source;
+  /// To the host's memory, one way; 0 = not known. PCIe 4 x16: 32 GB/s, PCIe 5 x16: 64 GB/s, as
+  /// the same data sheets say, half of the number for both ways.
+  BytesPerSecond host_bandwidth{};
 
   /// Nothing where the device does not offer the format.
   std::optional<FlopsPerSecond> peak(NumberFormat format) const;

@@ -46,12 +46,18 @@ struct UsualDropout {
 
 UsualDropout usual_dropout(std::string_view family) {
   if (family == "gpt2") return {{"attn_pdrop", "resid_pdrop", "embd_pdrop"}, 0.1};
+  if (family == "phi") return {{"attention_dropout", "resid_pdrop", "embd_pdrop"}, 0};
+  if (family == "starcoder2")
+    return {{"attention_dropout", "residual_dropout", "embedding_dropout"}, 0};
+  if (family == "falcon" || family == "gpt_neox")
+    return {{"attention_dropout", "hidden_dropout"}, 0};
   return {{"attention_dropout"}, 0};
 }
 
 // Keys of Hugging Face Transformers' PretrainedConfig and of the families' classes, sorted by name.
 // The list is over 80 lines long because every line is a key.
-constexpr std::array<std::string_view, 105> kFreeKeys = {
+constexpr std::array<std::string_view, 110> kFreeKeys = {
+    "activation",
     "activation_function",
     "architectures",
     "attention_multiplier",
@@ -94,6 +100,7 @@ constexpr std::array<std::string_view, 105> kFreeKeys = {
     "n_ctx",
     "no_repeat_ngram_size",
     "norm_eps",
+    "norm_epsilon",
     "norm_topk_prob",
     "num_beam_groups",
     "num_beams",
@@ -117,8 +124,11 @@ constexpr std::array<std::string_view, 105> kFreeKeys = {
     "rope_interleave",
     "rope_local_base_freq",
     "rope_parameters",
+    "rope_percent",
+    "rope_percentage",
     "rope_scaling",
     "rope_theta",
+    "rotary_emb_base",
     "rotary_pct",
     "routed_scaling_factor",
     "router_aux_loss_coef",
@@ -160,6 +170,34 @@ constexpr std::array<std::string_view, 105> kFreeKeys = {
 };
 
 static_assert(std::is_sorted(kFreeKeys.begin(), kFreeKeys.end()));
+
+constexpr std::array kActivationKeys = {"activation", "activation_function", "hidden_act",
+                                        "hidden_activation"};
+
+/// Functions of one number each, as Hugging Face Transformers names them, sorted by name. Others
+/// may need a gate.
+constexpr std::array<std::string_view, 20> kActivations = {"gelu",
+                                                           "gelu_10",
+                                                           "gelu_accurate",
+                                                           "gelu_fast",
+                                                           "gelu_new",
+                                                           "gelu_python",
+                                                           "gelu_python_tanh",
+                                                           "gelu_pytorch_tanh",
+                                                           "laplace",
+                                                           "leaky_relu",
+                                                           "linear",
+                                                           "mish",
+                                                           "quick_gelu",
+                                                           "relu",
+                                                           "relu2",
+                                                           "relu6",
+                                                           "sigmoid",
+                                                           "silu",
+                                                           "swish",
+                                                           "tanh"};
+
+static_assert(std::is_sorted(kActivations.begin(), kActivations.end()));
 
 /// Whether a key switches nothing on: false, 0, or without content.
 bool is_off(const YamlNode& value) {
@@ -272,6 +310,11 @@ ConfigFacts read_config_facts(SectionReader& file, std::string_view family, Diag
   }
   if (file.has("layer_types") && !is_plain_attention(*file.child("layer_types")))
     facts.unread.emplace_back("layer_types");
+  for (const char* key : kActivationKeys) {
+    const YamlNode* node = file.child(key);
+    if (node && !std::binary_search(kActivations.begin(), kActivations.end(), node->text))
+      facts.unread.emplace_back(key);
+  }
   for (const std::string& key : file.unread()) {
     if (!changes_no_cost(key) && !is_off(*file.child(key))) facts.unread.push_back(key);
   }

@@ -30,6 +30,7 @@ struct Family {
   std::int64_t head_dim = 0;     ///< Used where the file has no head_dim; 0 = hidden / heads.
   bool input_bias = false;       ///< q, k and v have biases, whatever the file says.
   bool takes_attention_bias = false;  ///< attention_bias: biases of q, k, v and the output.
+  bool attention_bias = false;        ///< Used where the file has no attention_bias.
   bool takes_mlp_bias = false;
   bool query_key_norm = false;
   std::string_view experts = "";      ///< The key of the number of experts; "" = none.
@@ -40,6 +41,7 @@ struct Family {
   std::int64_t dense_first = 0;       ///< Used where the file has no first_k_dense_replace.
   std::int64_t expert_groups = 0;     ///< Where n_group is absent; 0 = see read_expert_groups().
   std::int64_t groups_per_token = 0;  ///< Used where the file has no topk_group.
+  bool plain = false;                 ///< MLPs of two matrices, and norms with biases.
 };
 
 constexpr std::array kFamilies = {
@@ -90,6 +92,21 @@ constexpr std::array kFamilies = {
            .dense_first = 3,
            .expert_groups = 8,
            .groups_per_token = 4},
+    Family{.name = "nemotron",
+           .tied = false,
+           .key_value_heads = 0,
+           .takes_attention_bias = true,
+           .takes_mlp_bias = true,
+           .plain = true},
+    Family{.name = "starcoder2", .tied = true, .key_value_heads = 2, .plain = true},
+    Family{.name = "falcon", .tied = true, .key_value_heads = 0, .plain = true},
+    Family{.name = "gpt_neox",
+           .tied = false,
+           .key_value_heads = 0,
+           .takes_attention_bias = true,
+           .attention_bias = true,
+           .plain = true},
+    Family{.name = "phi", .tied = false, .key_value_heads = 0, .plain = true},
 };
 
 /// `name` with only its letters and digits, in lower case.
@@ -119,6 +136,8 @@ class ConfigReader {
     shape_.family = family->name;
     if (family->name == "gpt2") {
       read_gpt2(file);
+    } else if (family->name == "falcon") {
+      read_falcon(file, *family);
     } else {
       read_rotary(file, *family);
     }
@@ -211,6 +230,66 @@ class ConfigReader {
     shape_.tied = tied(file, true);
   }
 
+  /// Falcon's files say with several switches what has become of its blocks.
+  void read_falcon(SectionReader& file, const Family& family) {
+    const auto either = [&](std::string_view key, std::string_view old) {
+      return !file.has(key) && file.has(old) ? old : key;
+    };
+    shape_.hidden = needed(file, either("hidden_size", "n_embed"));
+    shape_.blocks = needed(file, either("num_hidden_layers", "n_layer"), kMaxLayers / 2 - 1);
+    const std::string_view heads = either("num_attention_heads", "n_head");
+    shape_.heads = needed(file, heads);
+    shape_.vocabulary = needed(file, "vocab_size");
+    if (const auto positions = size(file, "max_position_embeddings"))
+      shape_.positions = positions->value;
+    const auto inner = size(file, "ffn_hidden_size");
+    shape_.feed_forward = inner ? inner->value : 4 * shape_.hidden;
+    report_rest(file, heads, shape_.heads, "hidden_size", shape_.hidden);
+    shape_.head_dim = std::max<std::int64_t>(1, shape_.hidden / shape_.heads);
+    // The newer blocks have groups of heads, the first ones a single head of keys and values.
+    const std::string_view groups = either("num_kv_heads", "n_head_kv");
+    const auto given = size(file, groups);
+    const bool is_new = flag(file, "new_decoder_architecture", false);
+    const bool is_single = flag(file, "multi_query", true);
+    shape_.key_value_heads = is_new && given        ? given->value
+                             : !is_new && is_single ? 1
+                                                    : shape_.heads;
+    report_rest(file, groups, shape_.key_value_heads, heads, shape_.heads);
+    const auto norms = file.count("num_ln_in_parallel_attn", 1, 2);
+    if (flag(file, "parallel_attn", true) || is_new) {
+      const bool has_both = is_new && (!norms || norms->value == 2);
+      shape_.order = has_both ? BlockOrder::side_by_side : BlockOrder::shared_norm;
+    }
+    shape_.positions_in_scores = flag(file, "alibi", false);
+    shape_.tied = tied(file, family.tied);
+    set_plain_mlp(flag(file, "bias", false));
+  }
+
+  /// Two matrices in an MLP, norms with biases; `biases`: linear layers have some, too.
+  void set_plain_mlp(bool biases) {
+    shape_.gated = false;
+    shape_.layer_norm = true;
+    if (!biases) return;
+    shape_.attention_input_bias = true;
+    shape_.attention_output_bias = true;
+    shape_.feed_forward_bias = true;
+  }
+
+  /// What families with plain MLPs have of their own.
+  void read_plain_mlp(SectionReader& file, const Family& family) {
+    const bool is_phi = family.name == "phi";
+    set_plain_mlp(is_phi || (family.name == "starcoder2" && flag(file, "use_bias", true)));
+    if (is_phi) {
+      shape_.order = BlockOrder::shared_norm;
+      shape_.head_bias = true;
+      shape_.query_key_norm = flag(file, "qk_layernorm", false);
+    }
+    if (family.name == "gpt_neox") {
+      shape_.feed_forward_bias = true;
+      if (flag(file, "use_parallel_residual", true)) shape_.order = BlockOrder::side_by_side;
+    }
+  }
+
   void read_rotary(SectionReader& file, const Family& family) {
     shape_.hidden = needed(file, "hidden_size");
     shape_.blocks = needed(file, "num_hidden_layers", kMaxLayers / 2 - 1);
@@ -224,6 +303,7 @@ class ConfigReader {
       read_attention(file, family);
     }
     shape_.feed_forward_bias = family.takes_mlp_bias && flag(file, "mlp_bias", false);
+    if (family.plain) read_plain_mlp(file, family);
     shape_.tied = tied(file, family.tied);
     // In DeepSeek's files, null experts mean a dense model.
     if (family.experts.empty() || (family.latent && is_null(family.experts))) {
@@ -258,7 +338,8 @@ class ConfigReader {
       report_rest(file, "num_attention_heads", shape_.heads, "hidden_size", shape_.hidden);
       shape_.head_dim = std::max<std::int64_t>(1, shape_.hidden / shape_.heads);
     }
-    const bool bias = family.takes_attention_bias && flag(file, "attention_bias", false);
+    const bool bias =
+        family.takes_attention_bias && flag(file, "attention_bias", family.attention_bias);
     shape_.attention_input_bias = family.input_bias || bias;
     shape_.attention_output_bias = bias;
     shape_.query_key_norm = family.query_key_norm;

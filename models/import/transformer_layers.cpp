@@ -56,7 +56,8 @@ Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& opti
           .g = shape.key_value_heads / t,
           .d = shape.head_dim,
           .f = shape.feed_forward / t,
-          .x = shape.expert_feed_forward / (options.expert_parallel > 1 ? 1 : t),
+          .x = shape.expert_feed_forward /
+               (options.expert_parallel > 1 ? options.expert_tensor_parallel : t),
           .E = shape.experts,
           .k = shape.experts_per_token,
           .L = shape.experts / options.expert_parallel,
@@ -82,6 +83,12 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.recompute_flops += second.recompute_flops;
   first.recompute_fp8_flops += second.recompute_fp8_flops;
   first.again_reads += second.again_reads;
+  first.again_all_reduced += second.again_all_reduced;
+  first.again_gathered += second.again_gathered;
+  first.again_exchanged += second.again_exchanged;
+  first.again_expert_gathered += second.again_expert_gathered;
+  first.again_keys_and_values += second.again_keys_and_values;
+  first.again_exchanged_heads += second.again_exchanged_heads;
   first.dropped += second.dropped;
   first.idle_parameters += second.idle_parameters;
   first.borrowed += second.borrowed;
@@ -94,7 +101,9 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.gathered += second.gathered;
   first.input_gathered += second.input_gathered;
   first.exchanged += second.exchanged;
+  first.expert_gathered += second.expert_gathered;
   if (second.keys_and_values.value.value() > 0) first.keys_and_values = second.keys_and_values;
+  if (second.exchanged_heads.value.value() > 0) first.exchanged_heads = second.exchanged_heads;
   return first;
 }
 
@@ -139,7 +148,10 @@ class Deriver {
     add_product(layer, "queries, keys, values", "h (a + 2 g) d", n_.h * inputs);
     if (shape_.attention_input_bias)
       layer.parameters.push_back({"their biases", "(a + 2 g) d", inputs});
-    if (shape_.query_key_norm) layer.parameters.push_back({"norms of q and k", "2 d", 2 * n_.d});
+    if (shape_.query_key_norm) {
+      const std::int64_t rows = shape_.layer_norm ? 4 : 2;
+      layer.parameters.push_back({"norms of q and k", fmt::format("{} d", rows), rows * n_.d});
+    }
     const SaturatingCount pairs = n_.T * n_.s * n_.a * n_.d;
     if (options_.flash_attention) {
       // Dao 2023 (FlashAttention-2), section 4.1: half the pairs are masked; the backward computes
@@ -152,12 +164,15 @@ class Deriver {
     if (shape_.attention_output_bias) layer.parameters.push_back({"its bias", "h", n_.h});
 
     add_norm_output(layer);
-    layer.kept.push_back({"queries, keys, values", "e T (a + 2 g) d", n_.e * n_.T * inputs});
+    keep_heads(layer);
     if (shape_.query_key_norm)
       layer.kept.push_back(
           {"q and k before their norms", "e T (a + g) d", n_.e * n_.T * (n_.a + n_.g) * n_.d});
     finish_attention(layer, n_.d, {"a d", n_.a * n_.d});
-    gather_context(layer, {"keys and values", "2 g d", 2 * n_.g * n_.d});
+    const SaturatingCount sent_keys = key_repeats() * n_.g;
+    send_context(layer, {"keys and values", "2 g d", 2 * n_.g * n_.d},
+                 {"queries, keys, values and what attention makes of them",
+                  fmt::format("2 (a + {}) d", keys_symbol()), 2 * (n_.a + sent_keys) * n_.d});
     return layer;
   }
 
@@ -210,14 +225,17 @@ class Deriver {
                           n_.e * n_.T * n_.a * (2 * of_query + n_.v)});
     recompute_heads(layer, compressed);
     finish_attention(layer, of_query, {"a v", n_.a * n_.v});
-    gather_context(layer, {"keys and values", "a (n + r + v)", n_.a * (of_query + n_.v)});
+    send_context(layer, {"keys and values", "a (n + r + v)", n_.a * (of_query + n_.v)},
+                 {"queries, keys, values and what attention makes of them", "2 a (n + r + v)",
+                  2 * n_.a * (of_query + n_.v)});
     return layer;
   }
 
   LayerDerivation dense_mlp() const {
     LayerDerivation layer;
     layer.kind = "mlp";
-    add_norm(layer);
+    const bool has_norm = shape_.order != BlockOrder::shared_norm;
+    if (has_norm) add_norm(layer);
     const std::int64_t matrices = shape_.gated ? 3 : 2;
     layer.parameters.push_back({shape_.gated ? "gate, up, down" : "up, down",
                                 fmt::format("{} h f", matrices), matrices * n_.h * n_.f});
@@ -225,14 +243,18 @@ class Deriver {
       layer.parameters.push_back(
           {"their biases", shape_.gated ? "2 f + h" : "f + h", (matrices - 1) * n_.f + n_.h});
     }
-    add_linear(layer, {shape_.gated ? "gate, up, down" : "up, down",
-                       fmt::format("{} T h f", 2 * matrices), 2 * matrices * n_.T * n_.h * n_.f});
-    add_norm_output(layer);
-    keep_inner(layer, "", "T f", n_.T * n_.f);
+    add_linear(layer,
+               {shape_.gated ? "gate, up, down" : "up, down", fmt::format("{} T h f", 2 * matrices),
+                2 * matrices * n_.T * n_.h * n_.f},
+               layer_part::kDenseMlp);
+    if (has_norm) add_norm_output(layer);
+    keep_inner(layer, "", "T f", n_.T * n_.f, layer_part::kDenseActivation, layer_part::kDenseMlp);
+    layer.again_reads += again(layer_part::kDenseMlp,
+                               n_.e * matrices * n_.h * n_.f + 2 * hidden_bytes());  // in and out
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), {});
     drop_residual(layer);
-    share_products(layer);
+    share_products(layer, layer_part::kDenseMlp, has_norm, true);
     return layer;
   }
 
@@ -251,32 +273,48 @@ class Deriver {
     const std::int64_t unused = shape_.experts - shape_.experts_per_token;
     layer.idle_parameters = unused * expert;
     const std::string m = n_.M.value() == n_.T.value() ? "T" : "R";
-    layer.flops.push_back({{"router", "2 " + m + " h E", 2 * n_.M * n_.h * n_.E}});
+    // Those of the devices that divide an expert, too.
+    const std::int64_t parts = is_exchanged() ? options_.expert_tensor_parallel : 1;
+    const std::string gathered = parts > 1 ? fmt::format("{} {}", parts, m) : m;
+    const SaturatingCount routed = 2 * n_.M * n_.h * n_.E;
+    layer.flops.push_back({{"router", "2 " + m + " h E", routed}});
+    layer.recompute_flops += again(layer_part::kExperts, routed);
     add_linear(layer,
-               {"gate, up, down of k experts", "6 k " + m + " h x", 6 * n_.k * n_.M * n_.h * n_.x});
+               {"gate, up, down of k experts", "6 k " + gathered + " h x",
+                parts * 6 * n_.k * n_.M * n_.h * n_.x},
+               layer_part::kExperts);
     if (has_shared())
-      add_linear(layer, {"gate, up, down of the shared experts", "6 T h y", 2 * n_.T * shared});
+      add_linear(layer, {"gate, up, down of the shared experts", "6 T h y", 2 * n_.T * shared},
+                 layer_part::kSharedExperts);
     add_norm_output(layer, n_.e, "e");  // the router multiplies it as it is
     const SaturatingCount numbers = n_.k * n_.M * n_.h;
-    layer.kept.push_back({"the router's shares, fp32", "4 " + m + " E", 4 * n_.M * n_.E});
-    layer.kept.push_back({"tokens as each expert gets them",
-                          fmt::format("k {} {} h", of_linear(), m), n_.l * numbers});
-    keep_inner(layer, "", "k " + m + " x", n_.k * n_.M * n_.x);
+    const auto keep_routed = [&](std::string what, std::string formula, SaturatingCount bytes) {
+      layer.kept.push_back(
+          {std::move(what), std::move(formula), bytes, false, again(layer_part::kExperts, bytes)});
+    };
+    keep_routed("the router's shares, fp32", "4 " + m + " E", 4 * n_.M * n_.E);
+    keep_routed("tokens as each expert gets them", fmt::format("k {} {} h", of_linear(), gathered),
+                parts * n_.l * numbers);
+    keep_inner(layer, "", "k " + gathered + " x", parts * n_.k * n_.M * n_.x,
+               layer_part::kExpertActivation, layer_part::kExperts);
     const SaturatingCount outputs = n_.e * numbers;
-    if (!options_.fused_swiglu)
-      layer.kept.push_back({"outputs of the experts", "k e " + m + " h", outputs});
+    if (!options_.fused_swiglu) keep_routed("outputs of the experts", "k e " + m + " h", outputs);
     if (has_shared()) {
       if (options_.fp8_linear) {
-        add_norm_output(layer);
+        add_norm_output(layer, layer_part::kSharedInput);
         layer.kept.back().what += ", for the shared experts";
       }
-      keep_inner(layer, " of the shared experts", "T y", n_.T * n_.y);
+      keep_inner(layer, " of the shared experts", "T y", n_.T * n_.y, layer_part::kSharedActivation,
+                 layer_part::kSharedExperts);
     }
     add_kept_tokens(layer, "output, the residual added");
     // With tokens enough every expert has some.
-    const SaturatingCount choices = n_.k * n_.M;
+    const SaturatingCount choices = parts * n_.k * n_.M;
     const std::int64_t busy = std::min(choices.value(), n_.L.value());
-    const SaturatingCount touched = n_.h + n_.h * n_.E + busy * expert + shared;
+    const SaturatingCount own = n_.h * n_.E + busy * expert;
+    const SaturatingCount touched = n_.h + own + shared;
+    layer.again_reads +=
+        again(layer_part::kExperts, n_.e * own) + again(layer_part::kSharedExperts, n_.e * shared);
     if (options_.fused_swiglu) {  // outputs are only passed on, their gradients read twice
       finish(layer, touched, 2 * outputs);
       layer.weight_traffic += outputs;
@@ -285,9 +323,19 @@ class Deriver {
     }
     drop_residual(layer);
     // Whole experts take their own tokens as they are; shared ones are products as any other.
-    if (!is_exchanged() || has_shared()) share_products(layer);
+    if (!is_exchanged() || has_shared())
+      share_products(layer, has_shared() ? layer_part::kSharedExperts : layer_part::kExperts);
     if (is_exchanged())  // there and back
       layer.exchanged = ((options_.fp8_dispatch ? SaturatingCount{1} : n_.e) + n_.e) * numbers;
+    layer.again_exchanged = again(layer_part::kExperts, layer.exchanged);
+    if (parts > 1) {
+      layer.expert_gathered = parts * layer.exchanged;
+      // The sums are written and read before they are scattered, and their gradients gathered.
+      layer.forward_traffic += 2 * parts * outputs;
+      layer.input_traffic += 2 * parts * outputs;
+      layer.again_expert_gathered = again(layer_part::kExperts, layer.expert_gathered);
+      layer.again_reads += again(layer_part::kExperts, 2 * parts * outputs);
+    }
     return layer;
   }
 
@@ -304,11 +352,11 @@ class Deriver {
     add_norm(layer);
     add_product(layer, "projection of both", "2 h u", 2 * n_.h * n_.u);
     add_kept_tokens(layer, "the token's embedding");
-    add_norm_output(layer);
-    add_norm_output(layer);
+    add_norm_output(layer, layer_part::kOtherNorm);
+    add_norm_output(layer, layer_part::kOtherNorm);
     add_kept_tokens(layer, "output of the projection");
     add_norm(layer);  // behind the block, for the head
-    add_norm_output(layer, n_.e, "e");
+    add_norm_output(layer, n_.e, "e", layer_part::kOtherNorm);
     finish(layer, 3 * n_.h + 2 * n_.h * n_.u, {});
     layer.weight_traffic += n_.e * table;  // of it only the gradient is moved as a whole
     // The embedding is added up over the group, both inputs of the projection are gathered in front
@@ -340,13 +388,20 @@ class Deriver {
     layer.parameters.push_back(
         {shape_.tied ? "a copy of the embedding's table" : "matrix", "h V", matrix});
     if (shape_.tied) layer.borrowed = matrix;
+    if (shape_.head_bias) layer.parameters.push_back({"its bias", "V", n_.V});
     const std::string of_all = n_.m.value() > 0 ? " (m + 1)" : "";
     layer.flops.push_back({{"matrix", "2" + of_all + " T h V", 2 * outputs * n_.T * matrix}});
-    add_norm_output(layer, n_.e, "e");
-    layer.kept.push_back(
-        {"logits for the loss, fp32", "4" + of_all + " T V", 4 * outputs * n_.T * n_.V});
+    add_norm_output(layer, n_.e, "e", layer_part::kOtherNorm);
+    const SaturatingCount logits = outputs * n_.T * n_.V;
+    if (options_.fused_loss.value_or(true)) {
+      layer.kept.push_back({"logits for the loss, fp32", "4" + of_all + " T V", 4 * logits});
+    } else {
+      layer.kept.push_back({"logits", "e" + of_all + " T V", n_.e * logits});
+      layer.kept.push_back(
+          {"logarithms of their softmax, fp32", "4" + of_all + " T V", 4 * logits});
+    }
     finish(layer, sum(layer.parameters), {});
-    share_products(layer);
+    share_products(layer, layer_part::kNone);
     layer.output = {};
     // Of its output the loss alone: a number for each token.
     layer.all_reduced = {};
@@ -387,8 +442,19 @@ class Deriver {
     layer.parameters.push_back({what, formula, count});
     add_linear(layer, {what, "2 T " + formula, 2 * n_.T * count});
   }
-  void add_linear(LayerDerivation& layer, Term forward) const {
+  void add_linear(LayerDerivation& layer, Term forward,
+                  const LayerPart& part = layer_part::kNone) const {
+    run_again(layer, part, forward.value);
     layer.flops.push_back({.forward = std::move(forward), .in_fp8 = options_.fp8_linear});
+  }
+  /// What selective recomputation makes again of a part.
+  SaturatingCount again(const LayerPart& part, SaturatingCount count) const {
+    return options_.makes_again(part) ? count : SaturatingCount{};
+  }
+  /// Adds the FLOPs of linear layers to those that selective recomputation runs again.
+  void run_again(LayerDerivation& layer, const LayerPart& part, SaturatingCount flops) const {
+    layer.recompute_flops += again(part, flops);
+    if (options_.fp8_linear) layer.recompute_fp8_flops += again(part, flops);
   }
   /// The symbol for the bytes of a number that linear layers multiply.
   std::string_view of_linear() const { return options_.fp8_linear ? "l" : "e"; }
@@ -397,27 +463,71 @@ class Deriver {
     std::string_view formula;
     SaturatingCount value;
   };
+  /// How often keys and values stand on the devices that share a sample.
+  std::int64_t key_repeats() const { return options_.repeats_of_keys(n_.g.value()); }
+  std::string keys_symbol() const {
+    return key_repeats() > 1 ? fmt::format("{} g", key_repeats()) : "g";
+  }
+  /// Queries, keys and values as attention takes them, repeated where it does so.
+  void keep_heads(LayerDerivation& layer) const {
+    const SaturatingCount heads = n_.a + 2 * key_repeats() * n_.g;
+    const std::string keys = key_repeats() > 1 ? fmt::format("{} g", 2 * key_repeats()) : "2 g";
+    layer.kept.push_back(
+        {"queries, keys, values", fmt::format("e T (a + {}) d", keys), n_.e * n_.T * heads * n_.d});
+  }
+
   /// What attention has behind its queries, keys and values, whatever their sizes; a head's keys
   /// have `of_key` numbers, what is projected `projected`: attention's own backward needs it, too.
   void finish_attention(LayerDerivation& layer, SaturatingCount of_key, Width projected) const {
     SaturatingCount passing;  // written and read, not kept
     if (options_.flash_attention) {
-      layer.kept.push_back({"sums of the softmax, fp32", "4 T a", 4 * n_.T * n_.a});
+      const SaturatingCount sums = 4 * n_.T * n_.a;
+      layer.kept.push_back({"sums of the softmax, fp32", "4 T a", sums, false,
+                            again(layer_part::kCoreAttention, sums)});
     } else {
       const SaturatingCount scores = n_.e * n_.T * n_.s * n_.a;
-      layer.kept.push_back({"softmax", "e T s a", scores, false, scores});
-      layer.recompute_flops += 2 * n_.T * n_.s * n_.a * of_key;
+      layer.kept.push_back(
+          {"softmax", "e T s a", scores, false, again(layer_part::kScores, scores)});
       passing = 2 * scores;
     }
-    layer.kept.push_back(
-        {"input of the projection",
-         fmt::format("{} T {}", options_.fp8_linear ? "(e + l)" : "e", projected.formula),
-         (options_.fp8_linear ? n_.e + n_.l : n_.e) * n_.T * projected.value});
-    add_kept_tokens(layer, "output, the residual added");
+    const SaturatingCount made = n_.e * n_.T * projected.value;
+    if (options_.makes_again(layer_part::kCoreAttention)) {
+      for (const WorkTerm& term : layer.flops)
+        layer.recompute_flops += term.has_weights ? SaturatingCount{} : term.forward.value;
+      layer.again_reads += queries_keys_values(layer) + made + passing;
+    } else if (!options_.flash_attention) {
+      layer.recompute_flops += again(layer_part::kScores, 2 * n_.T * n_.s * n_.a * of_key);
+    }
+    // In fp8 the projection has a copy of its own, and that of attention's backward is within it.
+    const bool has_copy = options_.fp8_linear;
+    layer.kept.push_back({"input of the projection",
+                          fmt::format("{} T {}", has_copy ? "(e + l)" : "e", projected.formula),
+                          (has_copy ? n_.e + n_.l : n_.e) * n_.T * projected.value, false,
+                          has_copy ? again(layer_part::kCoreAttention, made) : SaturatingCount{}});
+    // Its own backward reads its output as it was made, the projection's as it came back.
+    if (options_.exchanges_heads() && options_.flash_attention && !has_copy) {
+      layer.kept.push_back({"output of attention, by heads",
+                            fmt::format("e T {}", projected.formula), made, false,
+                            again(layer_part::kCoreAttention, made)});
+    }
+    const bool is_parallel = shape_.is_parallel();
+    if (is_parallel) {
+      passing += 2 * whole_bytes();  // the MLP's output is added to it
+    } else {
+      add_kept_tokens(layer, "output, the residual added");
+    }
     finish(layer, sum(layer.parameters), passing);
     if (dropout_.attention.value_or(0) > 0 && !options_.flash_attention) drop_scores(layer);
     drop_residual(layer);
-    share_products(layer);
+    share_products(layer, layer_part::kNone, true, !is_parallel);
+  }
+
+  /// What attention reads.
+  static SaturatingCount queries_keys_values(const LayerDerivation& layer) {
+    const auto found = std::find_if(layer.kept.begin(), layer.kept.end(), [](const Term& term) {
+      return term.what == "queries, keys, values";
+    });
+    return found == layer.kept.end() ? SaturatingCount{} : found->value;
   }
 
   // ---- dropout: Korthikanti et al. 2022, section 4.1; shared as their 4.2 says ----
@@ -442,9 +552,28 @@ class Deriver {
   /// The softmax is kept for its own backward, and what is left of it for the product.
   void drop_scores(LayerDerivation& layer) const {
     const SaturatingCount numbers = n_.T * n_.s * n_.a;
-    drop(layer, "the softmax", "T s a", numbers, true);
+    drop(layer, "the softmax", "T s a", numbers, options_.makes_again(layer_part::kScores));
     const SaturatingCount bytes = n_.e * numbers;
-    layer.kept.push_back({"softmax, dropped", "e T s a", bytes, false, bytes});
+    layer.kept.push_back(
+        {"softmax, dropped", "e T s a", bytes, false, again(layer_part::kScores, bytes)});
+  }
+  /// What the devices that share a sample send each other of one token: `keys`, or `exchanged` for
+  /// that of other heads.
+  void send_context(LayerDerivation& layer, const Term& keys, const Term& exchanged) const {
+    if (options_.exchanges_heads()) {
+      exchange_heads(layer, exchanged);
+    } else {
+      gather_context(layer, keys);
+    }
+  }
+  /// All that goes out is written and read as it goes, and so are its gradients.
+  void exchange_heads(LayerDerivation& layer, const Term& numbers) const {
+    const SaturatingCount all = n_.e * n_.T * numbers.value;
+    layer.exchanged_heads = {numbers.what, "e T " + numbers.formula, all};
+    layer.forward_traffic += 2 * all;
+    layer.input_traffic += 2 * all;
+    layer.again_exchanged_heads = again(layer_part::kCoreAttention, all);
+    layer.again_reads += 2 * layer.again_exchanged_heads;
   }
   /// Keys and values of all tokens are written and read as they come, and in the backward their
   /// gradients as they go. Of one token: `numbers`.
@@ -455,6 +584,8 @@ class Deriver {
     layer.keys_and_values = {numbers.what, fmt::format("e {} T {}", devices, numbers.formula), all};
     layer.forward_traffic += 2 * all;
     layer.input_traffic += 4 * all;
+    layer.again_keys_and_values = again(layer_part::kCoreAttention, all);
+    layer.again_reads += 2 * layer.again_keys_and_values;
   }
   void add_norm(LayerDerivation& layer) const {
     layer.parameters.push_back(
@@ -464,18 +595,22 @@ class Deriver {
     layer.kept.push_back({std::move(what), by_tokens() ? "e R h" : "e T h", hidden_bytes()});
   }
   /// For linear layers.
-  void add_norm_output(LayerDerivation& layer) const { add_norm_output(layer, n_.l, of_linear()); }
-  void add_norm_output(LayerDerivation& layer, SaturatingCount of_number,
-                       std::string_view symbol) const {
+  void add_norm_output(LayerDerivation& layer, const LayerPart& part = layer_part::kNorm) const {
+    add_norm_output(layer, n_.l, of_linear(), part);
+  }
+  void add_norm_output(LayerDerivation& layer, SaturatingCount of_number, std::string_view symbol,
+                       const LayerPart& part = layer_part::kNorm) const {
     const SaturatingCount bytes = of_number * n_.R * n_.h;
     layer.kept.push_back({"output of the norm",
                           fmt::format("{} {} h", symbol, by_tokens() ? "R" : "T"), bytes, false,
-                          bytes});
+                          again(part, bytes)});
   }
   /// The tensors within an MLP, each of `numbers`: outputs of products, and what is made of these,
   /// the last of which is multiplied.
+  /// `activation` is the part that makes the latter, `mlp` that of the products.
   void keep_inner(LayerDerivation& layer, std::string_view of, const std::string& formula,
-                  SaturatingCount numbers) const {
+                  SaturatingCount numbers, const LayerPart& activation,
+                  const LayerPart& mlp) const {
     const std::int64_t tensors = inner_count();
     const std::int64_t products = shape_.gated ? 2 : 1;
     const SaturatingCount last = n_.l * numbers;
@@ -485,15 +620,20 @@ class Deriver {
                                       options_.fp8_linear ? fmt::format("({} e + l)", tensors - 1)
                                                           : fmt::format("{} e", tensors),
                                       formula),
-                          (tensors - 1) * n_.e * numbers + last, false, made});
-    if (tensors == 3) layer.again_reads += n_.e * numbers;  // one is made of two
+                          (tensors - 1) * n_.e * numbers + last, false,
+                          again(activation, made) + again(mlp, products * n_.e * numbers)});
+    if (tensors == 3) layer.again_reads += again(activation, n_.e * numbers);  // one is made of two
   }
   /// Of latent attention, from what is compressed: keys and values, queries where they are, too.
+  /// Its module makes other queries, too, from the tokens.
   void recompute_heads(LayerDerivation& layer, bool has_queries) const {
     const SaturatingCount of_query = n_.n + n_.r;
-    const SaturatingCount numbers =
-        n_.c * n_.a * (n_.n + n_.v) + (has_queries ? n_.q * n_.a * of_query : SaturatingCount{});
-    layer.kept.back().again = n_.e * n_.T * n_.a * ((has_queries ? 2 : 1) * of_query + n_.v);
+    const LayerPart& queries = has_queries ? layer_part::kLatentHeads : layer_part::kLatentQueries;
+    const SaturatingCount numbers = again(layer_part::kLatentHeads, n_.c * n_.a * (n_.n + n_.v)) +
+                                    again(queries, (has_queries ? n_.q : n_.h) * n_.a * of_query);
+    layer.kept.back().again =
+        n_.e * n_.T * n_.a *
+        (again(layer_part::kLatentHeads, of_query + n_.v) + again(queries, of_query));
     layer.recompute_flops += 2 * n_.T * numbers;
     if (options_.fp8_linear) layer.recompute_fp8_flops += 2 * n_.T * numbers;
     layer.again_reads += n_.e * numbers;
@@ -510,18 +650,27 @@ class Deriver {
     layer.input_traffic = weights + 3 * kept + passing;
     layer.weight_traffic = weights + 2 * kept;
   }
-  /// What a tensor-parallel group does around its products: what is gathered or added up over it
-  /// is written and read besides.
-  void share_products(LayerDerivation& layer) const {
+  /// What a tensor-parallel group does around its products, in front of them and behind: what is
+  /// gathered or added up over it is written and read besides. Behind a parallel block's MLP the
+  /// group adds up attention with it, which is in no module.
+  void share_products(LayerDerivation& layer, const LayerPart& part, bool in_front = true,
+                      bool behind = true) const {
+    const SaturatingCount front = in_front ? whole_bytes() : SaturatingCount{};
+    const SaturatingCount back = behind ? whole_bytes() : SaturatingCount{};
+    const SaturatingCount again_back = shape_.is_parallel() ? SaturatingCount{} : again(part, back);
     if (by_tokens()) {
-      layer.forward_traffic += 2 * whole_bytes();
-      layer.input_traffic += 2 * whole_bytes();
-      layer.weight_traffic += 2 * whole_bytes();
-      layer.gathered = 2 * whole_bytes();  // gathered in front, reduce-scattered behind
-      layer.input_gathered = 2 * whole_bytes();
+      const SaturatingCount both = front + back;
+      layer.forward_traffic += both;
+      layer.input_traffic += both;
+      layer.weight_traffic += both;
+      layer.gathered = both;  // gathered in front, reduce-scattered behind
+      layer.input_gathered = both;
+      layer.again_gathered = again(part, front) + again_back;
+      layer.again_reads += layer.again_gathered;
     } else if (is_shared()) {
-      layer.all_reduced = whole_bytes();
-      layer.input_all_reduced = whole_bytes();
+      layer.all_reduced = back;
+      layer.input_all_reduced = front;
+      layer.again_all_reduced = again_back;
     }
   }
 
@@ -588,8 +737,12 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
                                       const TransformerOptions& options) {
   const Symbols n = symbols_of(shape, options);
   const std::int64_t t = options.tensor_parallel;
+  const auto shared_by = [](std::int64_t devices, std::int64_t whole, const SaturatingCount& part) {
+    return devices == 1 ? std::to_string(whole)
+                        : fmt::format("{} / {} = {}", whole, devices, part.value());
+  };
   const auto shared = [&](std::int64_t whole, const SaturatingCount& part) {
-    return t == 1 ? std::to_string(whole) : fmt::format("{} / {} = {}", whole, t, part.value());
+    return shared_by(t, whole, part);
   };
   std::vector<std::string> lines = {
       fmt::format("e = {} bytes of a number ({})", n.e.value(), name_of(options.dtype)),
@@ -620,15 +773,18 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
   if (shape.has_dense_blocks())
     lines.push_back(fmt::format("f = {} inner width of an MLP", shared(shape.feed_forward, n.f)));
   if (shape.experts > 0) {
-    lines.push_back(fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",
-                                n.E.value(), n.k.value(),
-                                options.expert_parallel > 1
-                                    ? std::to_string(n.x.value())
-                                    : shared(shape.expert_feed_forward, n.x)));
+    lines.push_back(
+        fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",
+                    n.E.value(), n.k.value(),
+                    options.expert_parallel > 1
+                        ? shared_by(options.expert_tensor_parallel, shape.expert_feed_forward, n.x)
+                        : shared(shape.expert_feed_forward, n.x)));
   }
   if (options.expert_parallel > 1) {
-    lines.push_back(fmt::format("L = {} / {} = {} experts on each device", n.E.value(),
-                                options.expert_parallel, n.L.value()));
+    const std::int64_t parts = options.expert_tensor_parallel;
+    lines.push_back(fmt::format(
+        "L = {} / {} = {} experts on {}", n.E.value(), options.expert_parallel, n.L.value(),
+        parts > 1 ? fmt::format("every {} devices, in as many parts", parts) : "each device"));
   }
   if (shape.shared_feed_forward > 0)
     lines.push_back(fmt::format("y = {} inner width of the shared experts",

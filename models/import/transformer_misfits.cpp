@@ -19,11 +19,13 @@ class OptionChecks {
   Diagnostics run() && {
     check_shares();
     check_experts();
+    check_divided_experts();
     check_context();
     check_servers();
     check_sequence_parallel();
     check_formats();
     check_predictions();
+    check_split_blocks();
     check_fp8_dispatch();
     check_positions();
     return std::move(problems_);
@@ -65,9 +67,10 @@ class OptionChecks {
              "every device of the group gets as many");
     }
     const std::int64_t t = options_.tensor_parallel;
-    if (const std::int64_t each = options_.devices_per_sample(); p % each != 0) {
-      refuse(fmt::format("{} is {}, no multiple of the {} devices of a sample ({} {} x {} {})",
-                         names_.expert_parallel, p, each, names_.tensor_parallel, t,
+    if (const std::int64_t each = options_.devices_per_sample();
+        options_.expert_devices() % each != 0) {
+      refuse(fmt::format("{} is {}{}, no multiple of the {} devices of a sample ({} {} x {} {})",
+                         names_.expert_parallel, p, times_parts(), each, names_.tensor_parallel, t,
                          names_.context_parallel, options_.context_parallel),
              "experts are shared by all of them, whole, and by others with samples of their own");
     }
@@ -77,13 +80,58 @@ class OptionChecks {
              "so that each device sends tokens of its own to the experts");
   }
 
+  /// " x --expert-tensor-parallel 2", where experts are divided.
+  std::string times_parts() const {
+    if (options_.expert_tensor_parallel == 1) return "";
+    return fmt::format(" x {} {}", names_.expert_tensor_parallel, options_.expert_tensor_parallel);
+  }
+
+  void check_divided_experts() {
+    const std::int64_t parts = options_.expert_tensor_parallel;
+    if (parts == 1) return;
+    if (options_.expert_parallel == 1) {
+      refuse(fmt::format("{} is {} without {}", names_.expert_tensor_parallel, parts,
+                         names_.expert_parallel),
+             fmt::format("where a device holds all experts, {} divides them as all else",
+                         names_.tensor_parallel));
+    } else if (shape_.has_experts() && shape_.expert_feed_forward % parts != 0) {
+      refuse(fmt::format("{} is {}, which does not divide the {} columns of an expert",
+                         names_.expert_tensor_parallel, parts, shape_.expert_feed_forward),
+             "every device that divides an expert gets the same share of it");
+    }
+  }
+
   void check_context() {
     const std::int64_t p = options_.context_parallel;
+    if (options_.exchanges_heads()) return check_heads();
     if (p <= 1 || options_.sequence % (2 * p) == 0) return;
     refuse(fmt::format("{} is {}, and {} parts do not divide the {} tokens of a sample",
                        names_.context_parallel, p, 2 * p, options_.sequence),
            "each device takes a part from the front and one from the back, so that all have as "
            "many scores");
+  }
+
+  /// Checks that devices which exchange tokens for heads get as many of both.
+  void check_heads() {
+    const std::int64_t p = options_.context_parallel;
+    const std::int64_t t = options_.tensor_parallel;
+    const auto refuse_of = [&](std::int64_t whole, std::string_view what) {
+      refuse(
+          fmt::format("{} is {}, which does not divide the {} {}", names_.context_parallel, p,
+                      whole, what),
+          fmt::format("{} 'heads' gives each device as many tokens in front of attention, and as "
+                      "many heads in it",
+                      names_.context_exchange));
+    };
+    if (options_.sequence % p != 0) refuse_of(options_.sequence, "tokens of a sample");
+    if (shape_.heads % t != 0) return;  // reported already
+    if (const std::int64_t heads = shape_.heads / t; heads % p != 0)
+      return refuse_of(heads,
+                       t > 1 ? "attention heads of a tensor-parallel device" : "attention heads");
+    const std::int64_t keys = shape_.key_value_heads / t;
+    if (shape_.latent || shape_.key_value_heads % t != 0) return;
+    if (std::max(keys, p) % std::min(keys, p) != 0)
+      refuse_of(keys, "heads of keys and values, nor they it");
   }
 
   /// Checks that a server holds a whole number of groups of devices, or a group of servers.
@@ -98,6 +146,8 @@ class OptionChecks {
     if (!options_.devices_per_server) return;
     const std::int64_t server = *options_.devices_per_server;
     must_fill(server, options_.tensor_parallel, "tensor-parallel group");
+    if (options_.expert_devices() > 1)
+      must_fill(server, options_.expert_tensor_parallel, "group that divides an expert");
     if (options_.devices_per_sample() < options_.group())
       must_fill(server, options_.devices_per_sample(), "group for a sample");
     must_fill(server, options_.group(), "group");
@@ -123,6 +173,13 @@ class OptionChecks {
     if (!options_.mtp || shape_.further_predictions != 0) return;
     refuse(fmt::format("{} of a model without modules that predict further tokens", names_.mtp),
            "num_nextn_predict_layers in config.json says how many it has");
+  }
+
+  void check_split_blocks() {
+    if (!options_.split_blocks || !shape_.is_parallel()) return;
+    refuse(
+        fmt::format("{} of a model whose attention and MLP run side by side", names_.split_blocks),
+        "both take a block's input, and none the other's output");
   }
 
   void check_fp8_dispatch() {

@@ -5,17 +5,21 @@
 #include "models/import/transformer_profile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <memory>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "models/hardware/cluster.h"
 #include "models/import/config_facts.h"
+#include "models/import/group_traffic.h"
 #include "models/import/transformer_misfits.h"
+#include "models/import/transformer_ops.h"
 
 namespace plumbline {
 namespace {
@@ -24,25 +28,29 @@ Diagnostic refused(std::string message, std::string help) {
   return input_error({}, std::move(message), std::move(help));
 }
 
+/// `what` is a count with its limit.
+Diagnostic too_large(const std::string& name, std::string_view what,
+                     const TransformerOptionNames& names) {
+  return refused(fmt::format("layer '{}' has more than the {}", name, what),
+                 fmt::format("a shorter {} or a smaller {}; or the sizes in the file are wrong",
+                             names.sequence, names.batch));
+}
+
+constexpr std::string_view kMostBytes = "10^15 B that are accepted";
+
 /// Errors: a layer that no profile may hold.
 std::optional<Diagnostic> check_large(const LayerDerivation& layer, const std::string& name,
                                       SaturatingCount parameter_bytes,
                                       const TransformerOptionNames& names) {
-  const auto max = [](std::initializer_list<SaturatingCount> counts) {
-    std::int64_t largest = 0;
-    for (const SaturatingCount& count : counts) largest = std::max(largest, count.value());
-    return largest;
-  };
-  const bool too_much_work = !forward_flops(layer).is_exact() || !input_flops(layer).is_exact();
-  if (!too_much_work && max({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
-                             layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced,
-                             layer.exchanged, 2 * layer.keys_and_values.value}) <= kLargestQuantity)
-    return std::nullopt;
-  return refused(fmt::format("layer '{}' has {}", name,
-                             too_much_work ? "more than the 2^53 FLOPs that are counted"
-                                           : "more than the 10^15 B that are accepted"),
-                 fmt::format("a shorter {} or a smaller {}; or the sizes in the file are wrong",
-                             names.sequence, names.batch));
+  if (!forward_flops(layer).is_exact() || !input_flops(layer).is_exact())
+    return too_large(name, "2^53 FLOPs that are counted", names);
+  for (const SaturatingCount& bytes :
+       {parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic, layer.input_traffic,
+        layer.weight_traffic, 2 * layer.all_reduced, layer.exchanged, layer.expert_gathered,
+        2 * layer.keys_and_values.value, layer.exchanged_heads.value}) {
+    if (bytes.value() > kLargestQuantity) return too_large(name, kMostBytes, names);
+  }
+  return std::nullopt;
 }
 
 /// "  40960 = 2 T h  the norm's output" for each summand.
@@ -56,8 +64,8 @@ void add_terms(std::vector<std::string>& lines, std::string_view what,
 void add_dispatch_lines(std::vector<std::string>& lines, const LayerDerivation& layer,
                         const ExpertRouting& routing, const TransformerOptions& options) {
   const std::string_view tokens = options.sequence_parallel ? "R" : "T";
-  const std::int64_t devices = options.group();
-  const std::int64_t servers = options.servers();
+  const std::int64_t devices = options.expert_parallel;
+  const std::int64_t servers = options.expert_servers();
   const std::int64_t near = devices / servers;
   constexpr std::string_view passes = "link_traffic, forward and backward for the input: of";
   if (options.dispatch == Dispatch::per_expert) {
@@ -81,7 +89,31 @@ void add_dispatch_lines(std::vector<std::string>& lines, const LayerDerivation& 
                                   : ""));
 }
 
-std::vector<std::string> formula_lines(const LayerDerivation& layer, const ExpertRouting& routing,
+void add_divided_lines(std::vector<std::string>& lines, const LayerDerivation& layer,
+                       const TransformerOptions& options) {
+  const std::int64_t parts = options.expert_tensor_parallel;
+  lines.push_back(fmt::format(
+      "link_traffic, forward and backward for the input: of {} = {} {} {} h",
+      layer.expert_gathered.value(), parts, options.fp8_dispatch ? "k (1 + e)" : "2 k e",
+      options.sequence_parallel ? "R" : "T"));
+  lines.push_back(fmt::format("  (gathered in front of divided experts, scattered behind) {} / {}",
+                              parts - 1, parts));
+  lines.push_back(fmt::format("  memory_traffic: in both also twice k e {} {} h", parts,
+                              options.sequence_parallel ? "R" : "T"));
+}
+
+/// Of a block whose attention and MLP run side by side.
+void add_parallel_lines(std::vector<std::string>& lines, const LayerDerivation& layer,
+                        const TransformerOptions& options) {
+  lines.emplace_back("  attention's output: forward and backward for the input also twice e T h");
+  if (!options.sequence_parallel) return;
+  const std::int64_t norms = std::count_if(layer.parameters.begin(), layer.parameters.end(),
+                                           [](const Term& term) { return term.what == "norm"; });
+  lines.push_back(
+      fmt::format("  in each of the three {} times e T h, gathered or added up", norms + 1));
+}
+
+std::vector<std::string> formula_lines(const LayerDerivation& layer, const TransformerShape& shape,
                                        const TransformerOptions& options) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{}, for one micro-batch of one device:", layer.kind));
@@ -124,10 +156,14 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
       lines.emplace_back(
           "  dropout: forward and backward for the input each move its tensor twice, its mask "
           "once");
-    if (options.sequence_parallel)
+    if (shape.is_parallel() && layer.kind != "head") {
+      add_parallel_lines(lines, layer, options);
+    } else if (options.sequence_parallel) {
       lines.emplace_back(
           "  behind each norm in each of the three: twice e T h, gathered or added up");
-    if (layer.exchanged.value() > 0) add_dispatch_lines(lines, layer, routing, options);
+    }
+    if (layer.exchanged.value() > 0) add_dispatch_lines(lines, layer, shape.routing(), options);
+    if (layer.expert_gathered.value() > 0) add_divided_lines(lines, layer, options);
     if (const Term& gathered = layer.keys_and_values; gathered.value.value() > 0) {
       const std::int64_t devices = options.context_parallel;
       lines.push_back(
@@ -138,25 +174,25 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
           fmt::format("  {} / {}; backward for the input: twice that; and", devices - 1, devices));
       lines.emplace_back("  memory_traffic: each is written and read besides");
     }
+    if (const Term& heads = layer.exchanged_heads; heads.value.value() > 0) {
+      const std::int64_t devices = options.context_parallel;
+      const std::int64_t near = options.context_neighbours();
+      lines.push_back(fmt::format("link_traffic, forward and backward for the input: of {} = {}",
+                                  heads.value.value(), heads.formula));
+      lines.push_back(fmt::format(
+          "  ({}) {} / {}{}; and", heads.what, near - 1, devices,
+          near < devices ? fmt::format("; network_traffic: {} / {}", devices - near, devices)
+                         : ""));
+      lines.emplace_back("  memory_traffic: each is written and read besides");
+    }
   }
   return lines;
 }
 
-/// Bytes that each device sends to others of its group, by the way that they take.
-struct Sent {
-  Bytes link;     ///< Within a server.
-  Bytes network;  ///< Between servers.
-
-  friend Sent operator+(const Sent& a, const Sent& b) {
-    return {a.link + b.link, a.network + b.network};
-  }
-};
-
-/// Of products that a tensor-parallel group shares. Where it spans servers, each of its devices in
-/// one sends its part of what goes to the others, besides.
-Sent sent_by_products(SaturatingCount all_reduced, SaturatingCount gathered,
+/// Of products that neighbours share: a tensor-parallel group, or those that divide an expert.
+/// Where they span servers, each of them in one sends its part of what goes to the others, besides.
+Sent sent_by_products(SaturatingCount all_reduced, SaturatingCount gathered, std::int64_t devices,
                       const TransformerOptions& options) {
-  const std::int64_t devices = options.tensor_parallel;
   const Bytes bytes =
       ring_volume({all_reduced.value()}, devices) + share_volume({gathered.value()}, devices);
   if (options.fits_in_server(devices)) return {bytes, {}};
@@ -165,40 +201,24 @@ Sent sent_by_products(SaturatingCount all_reduced, SaturatingCount gathered,
 
 /// Of keys and values, on their way around the devices that share a sample: a step is over when the
 /// slowest of them is.
-Sent sent_by_context(const LayerDerivation& layer, const TransformerOptions& options) {
-  const Bytes bytes = share_volume({layer.keys_and_values.value.value()}, options.context_parallel);
+Sent sent_by_context(SaturatingCount keys_and_values, const TransformerOptions& options) {
+  const Bytes bytes = share_volume({keys_and_values.value()}, options.context_parallel);
   if (options.fits_in_server(options.devices_per_sample())) return {bytes, {}};
   return {{}, bytes};
 }
 
-/// Of tokens on their way to experts, which are everywhere in the group, and back.
-Sent sent_to_experts(const LayerDerivation& layer, const ExpertRouting& routing,
-                     const TransformerOptions& options) {
-  const Bytes all = {layer.exchanged.value()};
-  if (all.count == 0) return {};
-  const std::int64_t devices = options.group();
-  const std::int64_t servers = options.servers();
-  if (options.dispatch == Dispatch::per_expert) {
-    const Bytes network = share_volume(all, servers);
-    return {share_volume(all, devices) - network, network};
-  }
-  // What reaches a server does so at the device that stands there as the sender does in its own.
-  const std::int64_t once = all.count / routing.per_token;
-  const auto copies_to = [&](std::int64_t places, std::int64_t of) {
-    const auto others = static_cast<double>(of - 1) / static_cast<double>(of);
-    return Bytes{std::llround(static_cast<double>(once) * mean_places(routing, places) * others)};
-  };
-  return {copies_to(devices, devices / servers), copies_to(servers, servers)};
-}
-
 LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
                   const TransformerOptions& options) {
-  const Sent context = sent_by_context(layer, options);
-  const Sent tokens = sent_to_experts(layer, routing, options);
+  const Sent context = sent_by_context(layer.keys_and_values.value, options);
+  const Sent heads = sent_for_heads(layer.exchanged_heads.value, options);
+  const Sent tokens =
+      sent_to_experts(layer.exchanged, routing, options) +
+      sent_by_products({}, layer.expert_gathered, options.expert_tensor_parallel, options);
+  const std::int64_t t = options.tensor_parallel;
   const Sent forward =
-      sent_by_products(layer.all_reduced, layer.gathered, options) + tokens + context;
-  const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, options) +
-                     tokens + context + context;
+      sent_by_products(layer.all_reduced, layer.gathered, t, options) + tokens + context + heads;
+  const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, t, options) +
+                     tokens + context + context + heads;
   const Flops fp8 = {fp8_flops(layer).value()};
   return {.forward = {.flops = {forward_flops(layer).value()},
                       .fp8_flops = fp8,
@@ -218,16 +238,24 @@ LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
 }
 
 /// What is made again is written, and what it is made of, about as much, is read.
-std::optional<Selective> selective_of(const LayerDerivation& layer) {
+std::optional<Selective> selective_of(const LayerDerivation& layer, const ExpertRouting& routing,
+                                      const TransformerOptions& options) {
   const SaturatingCount again = recomputation(layer.kept);
   if (again.value() == 0) return std::nullopt;
   Selective selective;
   selective.activation = {again.value()};
+  const Sent sent =
+      sent_by_products(layer.again_all_reduced, layer.again_gathered, options.tensor_parallel,
+                       options) +
+      sent_to_experts(layer.again_exchanged, routing, options) +
+      sent_by_products({}, layer.again_expert_gathered, options.expert_tensor_parallel, options) +
+      sent_by_context(layer.again_keys_and_values, options) +
+      sent_for_heads(layer.again_exchanged_heads, options);
   selective.work = PassWork{.flops = {layer.recompute_flops.value()},
                             .fp8_flops = {layer.recompute_fp8_flops.value()},
                             .memory_traffic = {(2 * again + layer.again_reads).value()},
-                            .link_traffic = {},
-                            .network_traffic = {}};
+                            .link_traffic = sent.link,
+                            .network_traffic = sent.network};
   return selective;
 }
 
@@ -240,9 +268,11 @@ TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions op
   options.tensor_parallel = 1;
   options.sequence_parallel = false;
   options.expert_parallel = 1;
+  options.expert_tensor_parallel = 1;
   // In as many parts of the tokens as are alike, so that those of one are counted exactly.
   options.context_parallel = std::gcd(options.tokens(), options.context_parallel << 16U);
   const auto parts = static_cast<double>(options.context_parallel);
+  options.context_exchange = ContextExchange::keys;  // which computes as much
   TransformerTotals totals;
   SaturatingCount idle;
   SaturatingCount borrowed;
@@ -289,12 +319,24 @@ SaturatingCount replicated_of(const TransformerShape& shape, TransformerOptions 
 }
 
 std::string dispatch_note(const ExpertRouting& routing, const TransformerOptions& options) {
+  const std::int64_t servers = options.expert_servers();
   return fmt::format("a token goes to {:.3g} devices of the group{}, on average, once to each",
-                     mean_places(routing, options.group()),
-                     options.servers() > 1
-                         ? fmt::format(" in {:.3g} of its {} servers",
-                                       mean_places(routing, options.servers()), options.servers())
-                         : "");
+                     mean_places(routing, options.expert_parallel),
+                     servers > 1 ? fmt::format(" in {:.3g} of its {} servers",
+                                               mean_places(routing, servers), servers)
+                                 : "");
+}
+
+/// What devices that share a sample send each other.
+std::string context_words(const TransformerShape& shape, const TransformerOptions& options) {
+  if (!options.exchanges_heads()) return "keys and values";
+  const std::int64_t repeats =
+      shape.latent ? 1 : options.repeats_of_keys(shape.key_value_heads / options.tensor_parallel);
+  return fmt::format(
+      "tokens for heads in front of attention, and back behind it{}",
+      repeats > 1
+          ? fmt::format("; heads of keys and values are repeated {} times for that", repeats)
+          : "");
 }
 
 /// What a device of the scenario stands for, and what the devices of such a group share.
@@ -316,14 +358,16 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
         "every device of these compresses all tokens, and sends tokens as wide as between blocks, "
         "where it could send compressed ones");
   if (options.context_parallel > 1)
-    notes.push_back(fmt::format("{} share the tokens of each sample: keys and values",
-                                options.context_parallel));
+    notes.push_back(fmt::format("{} share the tokens of each sample: {}", options.context_parallel,
+                                context_words(shape, options)));
   if (options.expert_parallel > 1) {
+    const std::int64_t parts = options.expert_tensor_parallel;
     notes.push_back(fmt::format(
-        "all share the experts, {} of a layer on each, and tokens are taken to spread evenly over "
+        "all share the experts, {} of a layer on {}, and tokens are taken to spread evenly over "
         "them; {} micro-batches of {} of {} own: the samples of a micro-batch in a scenario are "
         "those of the whole group, {}",
         shape.experts / options.expert_parallel,
+        parts > 1 ? fmt::format("every {}, which divide each of them", parts) : "each",
         each > 1 ? fmt::format("every {} train", each) : "each trains", options.batch,
         each > 1 ? "their" : "its", samples));
     if (options.dispatch == Dispatch::per_server)
@@ -348,6 +392,36 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
                               kReplicated));
 }
 
+/// Those of the chosen modules that no layer of the shape has.
+RecomputeModules absent_modules(const TransformerShape& shape, RecomputeModules chosen) {
+  const auto has = [&](RecomputeModule module) {
+    using enum RecomputeModule;
+    switch (module) {
+      case core_attn:
+      case layernorm:
+        return true;
+      case mla_up_proj:
+        return shape.latent.has_value();
+      case mlp:
+        return shape.has_dense_blocks();
+      case mlp_act:
+        return shape.has_dense_blocks() || shape.shared_feed_forward > 0;
+      case moe:
+      case moe_act:
+        return shape.has_experts();
+      case shared_experts:
+        return shape.shared_feed_forward > 0;
+    }
+    return false;
+  };
+  RecomputeModules absent;
+  for (std::size_t i = 0; i < kRecomputeModules.size(); ++i) {
+    const auto module = static_cast<RecomputeModule>(i);
+    if (chosen.holds(module) && !has(module)) absent.insert(module);
+  }
+  return absent;
+}
+
 /// What of the shape the numbers do not cover.
 std::vector<std::string> uncounted(const TransformerShape& shape,
                                    const TransformerOptions& options) {
@@ -355,14 +429,26 @@ std::vector<std::string> uncounted(const TransformerShape& shape,
   if (shape.further_predictions > 0 && !options.mtp)
     notes.push_back(fmt::format("the modules that predict further tokens are not counted: {} does",
                                 options.names->mtp));
+  if (options.expert_servers() > 1 && !options.dispatch_given && shape.experts_per_token > 1) {
+    notes.push_back(fmt::format(
+        "experts are in {} servers, and a token is sent there once for each of its {} experts, "
+        "where recipes of DeepSeek-V3's kind send one copy to each server ({} per-server)",
+        options.expert_servers(), shape.experts_per_token, options.names->dispatch));
+  }
   if (const ExpertRouting routing = shape.routing();
       routing.is_limited() && options.dispatch == Dispatch::per_server &&
       options.expert_parallel > 1 &&
-      (!nests(routing, options.group()) || !nests(routing, options.servers()))) {
+      (!nests(routing, options.expert_parallel) || !nests(routing, options.expert_servers()))) {
     notes.push_back(fmt::format(
         "that the experts of a token lie in {} of {} groups is not counted where devices or "
         "servers hold parts of several groups",
         routing.groups_per_token, routing.groups));
+  }
+  if (options.recompute_modules) {
+    if (const RecomputeModules absent = absent_modules(shape, *options.recompute_modules);
+        absent != RecomputeModules{})
+      notes.push_back(fmt::format("no layer of the model has what runs again: {}",
+                                  fmt::join(names_of(absent), ", ")));
   }
   if (options.fp8_linear)
     notes.emplace_back(
@@ -460,7 +546,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
   std::vector<Layer> layers;
   layers.reserve(derived.size());
   measurement.layers.reserve(derived.size());
-  std::set<std::string> shown;
+  std::map<std::string, std::shared_ptr<const LayerOps>> ops;  // by kind
   std::int64_t block = 0;
   std::int64_t modules = 0;
   for (const LayerDerivation& layer : derived) {
@@ -475,9 +561,13 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     const SaturatingCount parameter_bytes = bytes_of(options.dtype) * sum(layer.parameters);
     if (auto problem = check_large(layer, layer_name, parameter_bytes, *options.names))
       return *problem;
-    if (shown.insert(layer.kind).second)
-      profile.comments.above_layer.emplace(layer_name,
-                                           formula_lines(layer, shape.routing(), options));
+    const auto [own, is_first] = ops.try_emplace(layer.kind);
+    if (is_first) {
+      own->second = std::make_shared<const LayerOps>(transformer_ops(layer.kind, shape, options));
+      if (largest_bytes(*own->second) > kLargestQuantity)
+        return too_large(layer_name, kMostBytes, *options.names);
+      profile.comments.above_layer.emplace(layer_name, formula_lines(layer, shape, options));
+    }
     const std::int64_t replicated = replicated_parameters(layer, options).value();
     layers.push_back({std::move(layer_name),
                       layer.kind,
@@ -488,7 +578,9 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     costs.work = work_of(layer, shape.routing(), options);
     costs.output = {layer.output.value()};
     costs.activation = {sum(layer.kept).value()};
-    costs.selective = selective_of(layer);
+    costs.selective = selective_of(layer, shape.routing(), options);
+    costs.ops = own->second;
+    costs.temporary = {temporary_bytes(*costs.ops)};
     measurement.layers.push_back(costs);
   }
   profile.model.graph = LayerGraph::chain(std::move(layers));
@@ -507,6 +599,9 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
   if (shape.has_experts())
     profile.model.profile.provenance.emplace("expert_parallel",
                                              std::to_string(options.expert_parallel));
+  if (options.expert_tensor_parallel > 1)
+    profile.model.profile.provenance.emplace("expert_tensor_parallel",
+                                             std::to_string(options.expert_tensor_parallel));
   if (shape.has_experts() && options.expert_parallel > 1)
     profile.model.profile.provenance.emplace("dispatch", name_of(options.dispatch));
   if (const std::string dropped = dropout_text(dropout_of(shape, options)); !dropped.empty())
@@ -518,9 +613,18 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     profile.model.profile.provenance.emplace("dispatch in", "fp8");
   if (shape.gated && options.fused_swiglu)
     profile.model.profile.provenance.emplace("swiglu", "fused");
+  if (options.recompute_modules)
+    profile.model.profile.provenance.emplace(
+        "recompute_modules",
+        fmt::format("{}", fmt::join(names_of(*options.recompute_modules), ", ")));
+  if (options.fused_loss)
+    profile.model.profile.provenance.emplace("cross_entropy",
+                                             kCrossEntropies[*options.fused_loss ? 0 : 1]);
   if (options.context_parallel > 1)
     profile.model.profile.provenance.emplace("context_parallel",
                                              std::to_string(options.context_parallel));
+  if (options.exchanges_heads())
+    profile.model.profile.provenance.emplace("context_exchange", name_of(options.context_exchange));
   if (options.devices_per_server)
     profile.model.profile.provenance.emplace("devices_per_server",
                                              std::to_string(*options.devices_per_server));

@@ -24,6 +24,13 @@ struct LatentAttention {
   std::int64_t value = 1;           ///< Size of values.
 };
 
+/// How a block's attention and MLP stand to each other.
+enum class BlockOrder : std::uint8_t {
+  sequential,    ///< The MLP takes what attention has added to.
+  side_by_side,  ///< Both take the block's input, each behind a norm of its own, and are added up.
+  shared_norm,   ///< The same, both behind one norm.
+};
+
 /// The shares of numbers that training drops, each in [0, 1]; absent = not given.
 struct DropoutRates {
   std::optional<double> attention{};  ///< Dropout of attention's probabilities.
@@ -60,12 +67,15 @@ struct TransformerShape {
   std::int64_t vocabulary = 1;
   std::int64_t positions = 0;         ///< The longest sequence that it was made for; 0 = unknown.
   bool learned_positions = false;     ///< In a table of parameters; else by rotation.
+  bool positions_in_scores = false;   ///< Neither: scores get a bias by distance (ALiBi).
   bool gated = true;                  ///< Three matrices in an MLP; else two.
   bool layer_norm = false;            ///< Norms have a bias too; else root-mean-square norms.
   bool query_key_norm = false;        ///< Queries and keys are normalised, head by head.
   bool attention_input_bias = false;  ///< Biases of queries, keys and values.
   bool attention_output_bias = false;
   bool feed_forward_bias = false;
+  bool head_bias = false;
+  BlockOrder order = BlockOrder::sequential;
   bool tied = false;  ///< The head multiplies with the embedding's table.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
@@ -79,6 +89,8 @@ struct TransformerShape {
   std::optional<std::int64_t> window;    ///< Attention looks back this far, in some or all blocks.
   ConfigFacts facts;                     ///< Facts of the file that the shape was read from.
 
+  /// Whether a block's attention and MLP both take the block's input.
+  bool is_parallel() const { return order != BlockOrder::sequential; }
   /// The routing to the experts of a block.
   ExpertRouting routing() const {
     return {experts, experts_per_token, expert_groups, groups_per_token};

@@ -124,6 +124,10 @@ std::vector<KeyFormat> layer_cost_keys() {
        "The bytes that a pass moves over the device's network card, to devices of its group in "
        "other "
        "servers; added to an estimate."},
+      {"ops",
+       {text()},
+       "The name, under ops, of the list of its ops: their kernels are estimated in the place of "
+       "flops and traffic, which say the same."},
   };
 }
 

@@ -96,10 +96,13 @@ std::vector<std::string> layer_names(const std::vector<Layer>& layers) {
   return names;
 }
 
-LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& problems) {
+LayerCosts read_layer_costs(SectionReader& section, Layer& layer, NamedOps& ops,
+                            Diagnostics& problems) {
   LayerCosts costs;
   if (auto kind = section.text("kind")) layer.kind = kind->value;
+  const std::size_t problems_before = problems.size();
   costs.work = read_layer_work(section, problems);
+  ops.give_ops(section, costs, problems.size() == problems_before);
   const std::vector<std::string_view> times = {"forward", "backward", "backward_input",
                                                "backward_weight"};
   costs.timed = !(section.has("flops") || section.has("memory_traffic")) ||
@@ -140,7 +143,7 @@ LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& p
   return costs;
 }
 
-std::optional<LayerList> read_layers(SectionReader& section, std::string_view key,
+std::optional<LayerList> read_layers(SectionReader& section, std::string_view key, NamedOps& ops,
                                      Diagnostics& problems) {
   const std::size_t problems_before = problems.size();
   const std::vector<YamlNode>* nodes = section.list(key);
@@ -160,7 +163,7 @@ std::optional<LayerList> read_layers(SectionReader& section, std::string_view ke
     layer.require("name");
     Layer& named = list.layers.emplace_back();
     if (auto name = layer.text("name")) named.name = name->value;
-    list.costs.push_back(read_layer_costs(layer, named, problems));
+    list.costs.push_back(read_layer_costs(layer, named, ops, problems));
     layer.finish();
     const std::string& name = list.layers.back().name;
     const auto [first, is_new] = lines.emplace(name, layer.mark_of("name").line);

@@ -12,6 +12,7 @@
 
 #include "base/diagnostic.h"
 #include "base/section_reader.h"
+#include "models/profile/ops_reader.h"
 #include "models/profile/profile.h"
 
 namespace plumbline {
@@ -23,14 +24,15 @@ struct LayerList {
 };
 
 /// Reads the keys of one layer except its name: kind, forward, backward or backward_input and
-/// backward_weight, update, output, activation, selective, parameters, replicated, and the keys of
-/// read_layer_work, which may replace the times. Absent sizes and updates are 0. Sets kind,
+/// backward_weight, update, output, activation, selective, parameters, replicated, ops, and the
+/// keys of read_layer_work, which may replace the times. Absent sizes and updates are 0. Sets kind,
 /// parameters and replicated of `layer`.
-LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& problems);
+LayerCosts read_layer_costs(SectionReader& section, Layer& layer, NamedOps& ops,
+                            Diagnostics& problems);
 
 /// Reads the list under `key` of `section`: maps with name and the keys above. Adds all problems;
 /// nullopt = there was one.
-std::optional<LayerList> read_layers(SectionReader& section, std::string_view key,
+std::optional<LayerList> read_layers(SectionReader& section, std::string_view key, NamedOps& ops,
                                      Diagnostics& problems);
 
 /// Reads the pairs of layer names under `key`; absent = a chain in the order of `layers`. Refuses

@@ -46,6 +46,9 @@ struct Line {
 LayerCosts between(const LayerCosts& a, const LayerCosts& b, const Line& line) {
   LayerCosts costs = b;
   costs.forward = line.at(a.forward, b.forward);
+  costs.skipped =
+      line.at(MeasuredTime{a.skipped, {}, {}, {}, {}}, MeasuredTime{b.skipped, {}, {}, {}, {}})
+          .mean;
   costs.backward = line.at(a.backward, b.backward);
   costs.split.reset();
   if (a.split && b.split) {
@@ -54,6 +57,7 @@ LayerCosts between(const LayerCosts& a, const LayerCosts& b, const Line& line) {
   }
   costs.output = line.at(a.output, b.output);
   costs.activation = line.at(a.activation, b.activation);
+  costs.temporary = line.at(a.temporary, b.temporary);
   if (b.selective) {
     costs.selective->activation = line.at(a.selective->activation, b.selective->activation);
     costs.selective->forward = line.at(a.selective->forward, b.selective->forward);
@@ -133,12 +137,14 @@ void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices) {
   for (LayerCosts& layer : layers) {
     part(layer.forward);
     part(layer.backward);
+    layer.skipped = Duration{layer.skipped.count() / count};
     if (layer.split) {
       part(layer.split->input);
       part(layer.split->weight);
     }
     part_of_bytes(layer.output);
     part_of_bytes(layer.activation);
+    part_of_bytes(layer.temporary);
     if (!layer.selective) continue;
     part_of_bytes(layer.selective->activation);
     part(layer.selective->forward);

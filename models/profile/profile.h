@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/number_format.h"
 #include "base/units.h"
+#include "models/kernels/published_errors.h"
+#include "models/ops/layer_op.h"
 #include "models/profile/layer_graph.h"
 #include "models/profile/layer_work.h"
 
@@ -55,6 +58,7 @@ struct SentShares {
   double backward = 0;
   double backward_input = 0;
   double backward_weight = 0;
+  double again = 0;  ///< Selective recomputation.
   double update = 0;
 };
 
@@ -75,16 +79,25 @@ struct LayerCosts {
   bool update_given = false;  ///< Even if 0; then no estimate replaces it.
   Bytes output;      ///< Size of the tensor that other layers consume; its gradient is as large.
   Bytes activation;  ///< Kept from F until B: with its own output, without its input.
+  Bytes temporary;   ///< Held while its backward runs, beside all that is kept.
   std::optional<LayerWork> work;
+  /// The ops of `work`, in the profile's dtype; null = not known.
+  std::shared_ptr<const LayerOps> ops;
   bool timed = true;  ///< Whether forward and backward were given; they win over `work`.
   std::optional<Selective> selective;
-  SentShares sent;                             ///< For times from estimate_times; else 0.
-  FreeShares free;                             ///< For times from estimate_times; else 0.
+  SentShares sent;  ///< For times from estimate_times; else 0.
+  FreeShares free;  ///< For times from estimate_times; else 0.
+  /// The part of the forward that recomputing all of it leaves out; for times from estimate_times.
+  Duration skipped{};
   Recomputed recomputation = Recomputed::all;  ///< Decided by the schedule and the layer's place.
 
   /// The time that recomputation adds to a backward.
   MeasuredTime again() const {
-    if (recomputation == Recomputed::all) return forward;
+    if (recomputation == Recomputed::all) {
+      MeasuredTime again = forward;
+      again.mean -= skipped;
+      return again;
+    }
     return recomputation == Recomputed::selective && selective ? selective->forward
                                                                : MeasuredTime{};
   }
@@ -173,6 +186,16 @@ struct DeviceGroup {
 /// time. They then share their memory in another way than during each other's passes.
 inline constexpr std::string_view kUpdatesAtOnce = "update";
 
+/// The origin of times that were estimated kernel by kernel with a table of measured kernels:
+/// shares of the time of all passes, which add up to 1.
+struct KernelShares {
+  std::string file;    ///< The table, as the scenario names it.
+  std::string device;  ///< The device that was measured.
+  double measured = 0;
+  double interpolated = 0;
+  double modelled = 0;
+};
+
 /// Measured or assumed costs. Invariants: at least one measurement, sorted by batch, each as long
 /// as the graph; a batch is unknown only if there is one measurement. It knows no stages and no
 /// schedule.
@@ -192,6 +215,9 @@ struct Profile {
   std::optional<NumberFormat> dtype;  ///< The number format of the layers' work.
   DeviceGroup group;
   std::string estimated;  ///< The derivation of times that were not given; "" = all were given.
+  std::optional<KernelShares> kernel_shares;  ///< Of these; set with a table of kernels.
+  /// How far published runs lie from such times; nothing unless kernels gave all layers theirs.
+  std::optional<PublishedErrors> errors{};
 
   /// Whether there is a measurement at this batch size.
   bool holds(std::int64_t batch) const;

@@ -4,6 +4,7 @@
 #include "models/profile/profile_format.h"
 
 #include "models/profile/layer_format.h"
+#include "models/profile/op_format.h"
 
 namespace plumbline {
 namespace {
@@ -130,6 +131,7 @@ const SectionFormat& profile_format() {
             "Several batch sizes, each with the same layers in the same order; in the place of "
             "batch and layers."},
            edges_key(),
+           ops_key(),
            {"blocks",
             {list({section(&block_format)})},
             "Layers that were also timed as one piece."},

@@ -59,7 +59,9 @@ class ProfileReader {
     model_.profile.dtype = read_dtype(file);
     model_.profile.group = read_group(file, problems_);
     read_provenance(file);
-    read_measurements(file);
+    NamedOps ops(file, model_.profile.dtype, problems_);
+    read_measurements(file, ops);
+    if (problems_.empty()) ops.report_unused();
     if (auto graph = read_edges(file, "edges", std::move(layers_), problems_))
       model_.graph = *std::move(graph);
     read_blocks(file);
@@ -89,10 +91,10 @@ class ProfileReader {
     }
   }
 
-  void add_measurement(SectionReader& section) {
+  void add_measurement(SectionReader& section, NamedOps& ops) {
     Measurement measurement;
     if (auto batch = section.count("batch")) measurement.batch = batch->value;
-    auto list = read_layers(section, "layers", problems_);
+    auto list = read_layers(section, "layers", ops, problems_);
     if (!list) return;
     if (model_.profile.measurements.empty()) {
       layers_ = std::move(list->layers);
@@ -119,10 +121,10 @@ class ProfileReader {
     }
   }
 
-  void read_measurements(SectionReader& file) {
+  void read_measurements(SectionReader& file, NamedOps& ops) {
     if (!file.has("measurements")) {
       file.require("layers", "or give a list of measurements, each with batch and layers");
-      add_measurement(file);
+      add_measurement(file, ops);
       return;
     }
     const std::vector<YamlNode>* nodes = file.list("measurements");
@@ -139,7 +141,7 @@ class ProfileReader {
                             problems_);
       section.require("batch");
       section.require("layers");
-      add_measurement(section);
+      add_measurement(section, ops);
       report_repeated_batch(section);
       section.finish();
     }

@@ -17,6 +17,7 @@
 #include "base/section_reader.h"
 #include "base/yaml_text.h"
 #include "models/profile/model_checks.h"
+#include "models/profile/ops_writer.h"
 
 namespace plumbline {
 namespace {
@@ -29,7 +30,7 @@ std::string checked_scalar(std::string_view text) {
 class ProfileWriter {
  public:
   ProfileWriter(const Model& model, const ProfileComments& comments)
-      : model_(model), comments_(comments) {}
+      : model_(model), comments_(comments), ops_(model) {}
 
   std::string write() && {
     write_comments(comments_.head, "");
@@ -41,6 +42,7 @@ class ProfileWriter {
     write_texts("provenance", model_.profile.provenance);
     write_measurements();
     write_edges();
+    text_ += ops_.text();
     write_blocks();
     write_overheads();
     write_links();
@@ -129,13 +131,14 @@ class ProfileWriter {
     return std::move(map).pieces();
   }
 
-  static Pieces layer_pieces(const Layer& layer, const LayerCosts& costs) {
+  Pieces layer_pieces(const Layer& layer, const LayerCosts& costs) const {
     FlowMap map;
     map.add("name", checked_scalar(layer.name));
     if (!layer.kind.empty()) map.add("kind", checked_scalar(layer.kind));
     PLUMBLINE_CHECK(costs.timed || costs.work, "a layer has neither times nor work", layer.name);
     if (costs.timed) add_times(map, costs);
     if (costs.work) add_work(map, *costs.work);
+    if (costs.ops) map.add("ops", yaml_scalar(ops_.name_of(*costs.ops)));
     if (!is_bare(costs.update, Duration::zero()) || (costs.update_given && !costs.timed))
       map.add("update", time_text(costs.update));
     if (costs.output != Bytes{}) map.add("output", exact_text(costs.output));
@@ -286,6 +289,7 @@ class ProfileWriter {
 
   const Model& model_;
   const ProfileComments& comments_;
+  const OpTexts ops_;
   std::string text_;
 };
 

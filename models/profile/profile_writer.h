@@ -25,8 +25,9 @@ struct ProfileComments {
 /// come from. Two things do not come back unchanged: a byte that is not UTF-8 (written as U+FFFD),
 /// and the end of a provenance value beyond 10,000 bytes, the reader's limit. Requires: the
 /// invariants of Profile; 1 to kMaxLayers layers with different names; no other text above 10,000
-/// bytes; times and sizes in [0, kLargestQuantity]; every batch, samples and bandwidth >= 1; every
-/// list of factors filled, each factor in [0, 1000]; FLOPs in [0, kMaxFlops].
+/// bytes; ops in the profile's dtype, as OpTexts has them; times and sizes in [0,
+/// kLargestQuantity]; every batch, samples and bandwidth >= 1; every list of factors filled, each
+/// factor in [0, 1000]; FLOPs in [0, kMaxFlops].
 std::string profile_yaml(const Model& model, const ProfileComments& comments = {});
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// Times from work: the roofline of a device, for layers without measured times.
+// Times from work: the roofline of a device.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "base/diagnostic.h"
+#include "models/profile/pass_parts.h"
 #include "models/profile/profile.h"
 
 namespace plumbline {
@@ -43,33 +43,7 @@ std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& de
 /// which each format runs at its own peak. `peak` if none is in fp8.
 FlopsPerSecond peak_of_mix(const Profile& profile, const DeviceRoofline& device);
 
-/// Whether some layer has work in place of times.
-bool needs_estimate(const Profile& profile);
-
-/// The bytes that an optimizer holds and adds up for each byte of parameters.
-struct OptimizerBytes {
-  double state = 0;
-  double gradients = 1;
-
-  /// The bytes that a step moves: weights and state read and written, gradients read.
-  double moved() const { return 2 + gradients + 2 * state; }
-};
-
-/// Adam as usual for transformers, the default: gradients in fp32, two moments in fp32, and an fp32
-/// copy of weights that have fewer bytes (Micikevicius et al. 2018, "Mixed Precision Training",
-/// section 3.1).
-OptimizerBytes usual_adam(NumberFormat weights);
-
-/// Gives every layer without times the times of its work on `device`; the other layers keep theirs.
-/// Such a layer without an update gets one, with two parts. The first is the time of the bytes
-/// moved at memory_bandwidth x efficiency. The second is the time in which its group adds up the
-/// gradients of replicated parameters, none of it hidden. That is an all-reduce or, where the group
-/// shares the steps, a reduce-scatter before and an all-gather of the weights behind. It runs over
-/// the link, or over the network cards of all its devices where the group spans servers. Describes
-/// this in `Profile::estimated`. Errors, at `mark`: traffic over a link or a network that the
-/// device lacks, products in fp8 without an fp8 peak, a layer that takes longer than
-/// kLargestQuantity.
-std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& device,
-                                         const OptimizerBytes& optimizer, const Mark& mark);
+/// The parts of a pass, in seconds; see pass_time(). Requires: as there.
+PassParts roofline_parts(const PassWork& work, const DeviceRoofline& device);
 
 }  // namespace plumbline

@@ -82,7 +82,7 @@ SearchSpace space_of(const PlannerInput& input, const Cuts& cuts) {
     if (!space.outer.bandwidth || (link.bandwidth && *link.bandwidth < *space.outer.bandwidth))
       space.outer.bandwidth = link.bandwidth;
   }
-  space.memory = input.cluster.memory;
+  space.memory = input.memory();
   space.optimizer_state = input.optimizer_state;
   space.gradient_width = input.gradient_width;
   space.per_op = input.overheads.per_op;
@@ -228,7 +228,7 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
                   limit, leanest->config(), stage - leanest->stages.begin(),
                   clipped(input.graph.layer(stage->layers.front()).name),
                   clipped(input.graph.layer(stage->layers.back()).name),
-                  to_text(stage->peak_memory - *input.cluster.memory)),
+                  to_text(stage->peak_memory - *input.memory())),
       fmt::format("it needs {}: weight versions: {}, gradients, optimizer state, {}: {}; smaller "
                   "micro-batches or more devices help",
                   to_text(stage->peak_memory), stage->weight_versions,
@@ -299,8 +299,8 @@ SearchOutcome search_cuts(const PlannerInput& input, bool straight, const Cuts& 
 Result<Plans> plan_calibrated(const PlannerInput& input) {
   // The cuts.
   FrontierRules rules{
-      .memory_counts = input.cluster.memory.has_value(),
-      .inputs_count = input.cluster.memory.has_value() && by_layer(input.residency.recompute)};
+      .memory_counts = input.memory().has_value(),
+      .inputs_count = input.memory().has_value() && by_layer(input.residency.recompute)};
   Cuts all = cuts_of(input, all_frontiers(input.graph, input.costs, rules));
   const Cuts one_order = cuts_of(input, one_order_frontiers(input.graph, input.costs, rules));
   Plans plans;
@@ -311,7 +311,7 @@ Result<Plans> plan_calibrated(const PlannerInput& input) {
   const SearchOutcome found = search_cuts(input, input.straight, one_order, all, plans);
   if (found.end == SearchEnd::cancelled) return planning_cancelled();
   if (found.end == SearchEnd::too_large) return too_large();
-  if (found.plans.empty() && input.cluster.memory) {
+  if (found.plans.empty() && input.memory()) {
     constexpr std::size_t few = 150;  // the search has no bound on the period
     if (all.frontiers.size() > few) {
       rules.max_cuts = few;

@@ -50,14 +50,14 @@ void add_recomputation(const PlannerInput& input, std::uint32_t in_flight, std::
   const Residency& residency = input.residency;
   if (!residency.as_few_as_fit) return;
   stage.backward_ns +=
-      recompute_that_fits_ns(stage, in_flight, *input.cluster.memory, residency,
+      recompute_that_fits_ns(stage, in_flight, *input.memory(), residency,
                              input.optimizer_state * residency.optimizer_share(replicas));
 }
 
 bool fits(const PlannerInput& input, const PlanCandidate& plan) {
-  return !input.cluster.memory ||
+  return !input.memory() ||
          std::all_of(plan.stages.begin(), plan.stages.end(), [&](const PlannedStage& stage) {
-           return stage.peak_memory <= *input.cluster.memory;
+           return stage.peak_memory <= *input.memory();
          });
 }
 
@@ -132,7 +132,7 @@ DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices)
   }
   const double state = input.optimizer_state * input.residency.optimizer_share(result.devices);
   result.peak_memory = {std::llround(std::ceil(peak_memory(whole, 1, {}, input.residency, state)))};
-  result.fits = !input.cluster.memory || result.peak_memory <= *input.cluster.memory;
+  result.fits = !input.memory() || result.peak_memory <= *input.memory();
   return result;
 }
 

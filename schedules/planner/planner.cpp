@@ -103,6 +103,13 @@ Result<Plans> plan_published(const PlannerInput& input) {
 
 }  // namespace
 
+std::optional<Bytes> PlannerInput::memory() const {
+  if (!cluster.memory) return std::nullopt;
+  Bytes temporary;
+  for (const LayerCosts& layer : costs) temporary = std::max(temporary, layer.temporary);
+  return Bytes{std::max<std::int64_t>(1, cluster.memory->count - temporary.count)};
+}
+
 std::string to_text(const Bottleneck& bottleneck) {
   std::string text;
   switch (bottleneck.kind) {

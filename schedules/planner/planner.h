@@ -46,6 +46,11 @@ struct PlannerInput {
   /// Called from time to time with the finished share of the current pass, in [0, 1]. A return of
   /// false = give up.
   std::function<bool(double)> progress{};
+
+  /// The memory of a device for what the formula adds up over layers; nothing = not checked. The
+  /// temporary tensors of a backward exist one layer at a time: there is room for the largest,
+  /// whatever stage it is in.
+  std::optional<Bytes> memory() const;
 };
 
 /// The kind of bottleneck of a pipeline.

@@ -61,7 +61,11 @@ void add_sent(const LayerCosts& layer, SentTimes& sum) {
   } else {
     sum.backward_input += sent_s(layer.backward, sent.backward);
   }
-  if (layer.recomputation == Recomputed::all) sum.again += sent_s(layer.forward, sent.forward);
+  if (layer.recomputation == Recomputed::all) {
+    sum.again += sent_s(layer.forward, sent.forward);
+  } else {
+    sum.again += sent_s(layer.again(), sent.again);
+  }
 }
 
 void add_overlap(const LayerCosts& layer, StageCost& sum) {
@@ -74,8 +78,9 @@ void add_overlap(const LayerCosts& layer, StageCost& sum) {
       sum.backward_overlap + of(layer.backward, layer.sent.backward, layer.free.backward);
   if (layer.recomputation == Recomputed::all) {
     sum.recompute_overlap = sum.recompute_overlap + forward;
-  } else if (!layer.timed) {  // the part that is recomputed separately sends nothing
-    sum.recompute_overlap.computing += seconds(layer.again().mean);
+  } else if (!layer.timed) {  // what is recomputed separately hides nothing that it sends
+    sum.recompute_overlap =
+        sum.recompute_overlap + of(layer.again(), layer.sent.again, 1 - layer.sent.again);
   }
 }
 
@@ -106,6 +111,7 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
       sum.stepped += graph.layer(layer).stepped();
       sum.gathered += graph.layer(layer).reduced();
       sum.activation += cost.activation;
+      sum.temporary = std::max(sum.temporary, cost.temporary);
     }
     sum.gradients = gradient_bytes(sum.parameters, gradient_width);
     sum.reduced = gradient_bytes(sum.gathered, gradient_width);

@@ -76,6 +76,7 @@ struct StageCost {
   Bytes gathered;      ///< Parameters that devices of its copies exchange.
   Bytes reduced;       ///< The same of gradients; others of its group exchange the rest.
   Bytes activation;    ///< Kept from F until B (W where split).
+  Bytes temporary;     ///< The most that the backward of one of its layers holds besides.
   Checkpoints within;  ///< Without layers whose output only later stages read.
   /// Buckets in the order in which the backward makes them; their times add up to the stage's.
   /// Empty = its gradients are reduced as one piece, after the last backward.

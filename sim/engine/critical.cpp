@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "sim/engine/period.h"
+
 namespace plumbline {
 
 std::vector<std::uint32_t> path_to(const Trace& trace, std::uint32_t last) {
@@ -24,6 +26,37 @@ std::vector<std::uint32_t> critical_path(const Trace& trace) {
   return path_to(trace, last);
 }
 
+namespace {
+
+SimTime end_of(const Trace& trace) {
+  SimTime end;
+  for (const Span& span : trace.spans) end = std::max(end, span.end);
+  return end;
+}
+
+/// Whether the node is only the end of the timeline, which no device waits for.
+bool only_ends(const OpGraph& graph, std::uint32_t node) {
+  const ActivityKind kind = graph.activities[node].kind;
+  return !graph.flushes && (kind == ActivityKind::flush || kind == ActivityKind::overhead);
+}
+
+/// The latest time at which a device must have ended, in a run without a flush. For the last node
+/// of each device, sets in `to_end` how much earlier it must have, its own length included.
+SimTime set_deadlines(const OpGraph& graph, const Trace& trace, std::vector<Duration>& to_end) {
+  const Duration period =
+      shortest_period(graph, trace) - graph.cost(graph.mini_batches.front().gate).hold;
+  const std::vector<DeviceSpan> spans = device_spans(graph, trace);
+  SimTime last = end_of(trace);
+  for (const DeviceSpan& span : spans) last = std::max(last, span.begin + period);
+  for (const DeviceSpan& span : spans) {
+    const Duration length = span.end - trace.spans[span.last].begin;
+    to_end[span.last] = std::max(to_end[span.last], length + (last - (span.begin + period)));
+  }
+  return last;
+}
+
+}  // namespace
+
 std::vector<Duration> slack(const OpGraph& graph, const Trace& trace) {
   // From the begin of each node to the end of all that waits for it, the last node first.
   std::vector<Duration> to_end(graph.size());
@@ -32,11 +65,10 @@ std::vector<Duration> slack(const OpGraph& graph, const Trace& trace) {
   };
   std::vector<std::uint32_t> behind(graph.resources(), graph.size());
   auto join = graph.joins.rbegin();
-  SimTime last;
+  const SimTime last = graph.flushes ? end_of(trace) : set_deadlines(graph, trace, to_end);
   for (std::uint32_t node = graph.size(); node-- > 0;) {
     const Node& n = graph.nodes[node];
     const Duration length = trace.spans[node].end - trace.spans[node].begin;
-    last = std::max(last, trace.spans[node].end);
     at_least(node, length);
     for (const std::uint32_t resource : {n.resource, n.peer_resource}) {
       if (behind[resource] != graph.size() && behind[resource] != node)
@@ -44,6 +76,7 @@ std::vector<Duration> slack(const OpGraph& graph, const Trace& trace) {
       behind[resource] = node;
     }
     const auto tell = [&](std::uint32_t producer) {
+      if (only_ends(graph, node)) return;
       at_least(producer, trace.spans[producer].end - trace.spans[producer].begin + to_end[node]);
     };
     if (n.input != graph.size()) tell(n.input);

@@ -21,7 +21,8 @@ std::vector<std::uint32_t> critical_path(const Trace& trace);
 
 /// The slack of each activity: the time by which it alone could take longer without delaying the
 /// end of the run. 0 on every longest path. Transfers on shared cards count with their actual
-/// times.
+/// times. Without a flush: without delaying the end of a device's span past its begin plus the
+/// period; an activity that delays both ends of a span may have more room than that.
 std::vector<Duration> slack(const OpGraph& graph, const Trace& trace);
 
 }  // namespace plumbline

@@ -13,7 +13,7 @@
 namespace plumbline {
 
 enum class IdleCause : std::uint8_t {
-  fill,        ///< Before the first activity of a mini-batch.
+  fill,        ///< Before the first activity of a mini-batch; without a flush, of the next.
   drain,       ///< After the last one, until all devices have ended.
   dependency,  ///< An input that another device had not made yet.
   transfer,    ///< An input that was on its way, queueing included.

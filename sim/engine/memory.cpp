@@ -174,6 +174,7 @@ MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const
     held.weights += shares_weights ? share_of(stage.gathered, members) : stage.parameters;
     held.gradients += shares_gradients ? share_of(stage.reduced, members) : stage.gradients;
     held.optimizer += optimizer_bytes(rules, stage.stepped, members);
+    held.temporary = std::max(held.temporary, stage.temporary);
     for (const Bucket& bucket : stage.buckets) {
       if (shares_weights) weights.add(bucket.parameters);
       if (shares_gradients) gradients.add(bucket.gradients);
@@ -253,6 +254,7 @@ double max_memory(const StageCosts& costs, const MemoryRules& rules, std::uint32
     // Shares plus two whole buckets are at most twice the whole size.
     sum += parameters * (2 + rules.optimizer_state + rules.weight_versions[s]);
     sum += 2 * static_cast<double>(costs.stages[s].gradients.count);
+    sum += static_cast<double>(costs.stages[s].temporary.count);
     sum += static_cast<double>(costs.stages[s].activation.count + 3 * costs.cut_bytes(s).count) *
            micro_batches;
     if (by_layer(rules.recompute))  // outputs may be larger than activations

@@ -33,12 +33,16 @@ Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::size_t membe
 /// Bytes by their use.
 struct MemoryParts {
   Bytes weights, gradients, optimizer, activations, stash, buffers;
+  Bytes temporary;  ///< The most that the backward of one layer holds besides.
 
-  Bytes sum() const { return weights + gradients + optimizer + activations + stash + buffers; }
+  Bytes sum() const {
+    return weights + gradients + optimizer + activations + stash + buffers + temporary;
+  }
 };
 
 /// Weights, gradients and optimizer state that a device with these stages holds during the whole
-/// run. Of shared gradients and weights it holds its shares, plus the two largest buckets whole.
+/// run, and the room for the temporary tensors of a backward. Of shared gradients and weights it
+/// holds its shares, plus the two largest buckets whole.
 MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
                             const std::vector<std::uint32_t>& stages);
 

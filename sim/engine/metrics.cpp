@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/bug.h"
+#include "sim/engine/period.h"
 
 namespace plumbline {
 namespace {
@@ -30,6 +31,21 @@ DeviceMetrics measure_device(const OpGraph& graph, const Trace& trace,
   PLUMBLINE_CHECK(device.idle == device.idle_by_cause.sum(), device.idle.count(),
                   device.idle_by_cause.sum().count());
   return device;
+}
+
+/// Counts a device's time in the steady state of a run without a flush. Gaps within its span stay.
+/// The rest of the period it waits for the next mini-batch.
+void count_in_period(const OpGraph& graph, const Trace& trace,
+                     const std::vector<std::uint32_t>& nodes, const DeviceSpan& span,
+                     Duration period, DeviceMetrics& device) {
+  const std::uint32_t last = nodes.back();
+  device.span = span.length();
+  device.idle = period - device.busy;
+  IdleByCause& idle = device.idle_by_cause;
+  idle.fill = idle.drain = Duration{};
+  idle.all_reduce += span.end - (trace.spans[last].begin + held(graph, trace, last));
+  idle.fill = device.idle - idle.sum();
+  PLUMBLINE_CHECK(idle.fill.count() >= 0, idle.fill.count());
 }
 
 /// Time in [begin, end) during which the nodes hold their stream.
@@ -142,7 +158,7 @@ double Metrics::communication_stall_fraction() const {
 }
 
 double Metrics::share_of_device_time(Duration time) const {
-  const double all = static_cast<double>(makespan.count()) * static_cast<double>(devices.size());
+  const double all = static_cast<double>(whole().count()) * static_cast<double>(devices.size());
   return all > 0 ? static_cast<double>(time.count()) / all : 0;
 }
 
@@ -187,6 +203,13 @@ Metrics measure(const OpGraph& graph, const Trace& trace, const SteadyWindow& wi
     metrics.devices.push_back(measure_device(graph, trace, list, end));
     const IdleByCause& idle = metrics.devices.back().idle_by_cause;
     metrics.exposed += idle.transfer + idle.rendezvous;
+  }
+  if (!graph.asynchronous() && !graph.flushes) {
+    metrics.period = shortest_period(graph, trace);
+    const std::vector<DeviceSpan> spans = device_spans(graph, trace);
+    for (std::size_t slot = 0; slot < spans.size(); ++slot)
+      count_in_period(graph, trace, nodes[slot], spans[slot], *metrics.period,
+                      metrics.devices[slot]);
   }
   if (graph.asynchronous()) metrics.steady = steady_state(graph, trace, nodes, window, end);
   return metrics;

@@ -17,8 +17,8 @@ namespace plumbline {
 
 /// The idle time of one device by cause; the parts add up to it exactly.
 struct IdleByCause {
-  Duration fill{};        ///< Before the first activity of a mini-batch.
-  Duration drain{};       ///< After the last one, until all devices have ended.
+  Duration fill{};   ///< Before the first activity of a mini-batch; without a flush, of the next.
+  Duration drain{};  ///< After the last one, until all devices have ended.
   Duration dependency{};  ///< An input that another device had not made yet.
   Duration transfer{};    ///< An input that was on its way, queueing included.
   Duration all_reduce{};  ///< Gradients of other replicas or copies, or weights they updated.
@@ -43,8 +43,10 @@ struct IdleByCause {
 /// One device over the whole run.
 struct DeviceMetrics {
   Duration busy{};  ///< F, B, I, W, U and blocking transfers, which hold the stream.
-  Duration idle{};  ///< makespan - busy.
-  Duration span{};  ///< From its first activity to the end of the last one that took time.
+  Duration idle{};  ///< Metrics::whole() - busy.
+  /// From its first activity to the end of the last one that took time; without a flush, to the end
+  /// of its updates and of the gathers behind them.
+  Duration span{};
   IdleByCause idle_by_cause;
 };
 
@@ -83,17 +85,22 @@ struct Metrics {
   /// Idle device time by transfer and rendezvous, plus the stream time of blocking transfers.
   Duration exposed{};
   std::optional<SteadyState> steady;  ///< For asynchronous runs only.
+  /// Without a flush, the time from one mini-batch to the next: see shortest_period().
+  std::optional<Duration> period;
 
+  /// The time that the busy and the idle time of each device add up to: the period, if there is
+  /// one, else the makespan.
+  Duration whole() const { return period.value_or(makespan); }
   Duration busy() const;
   Duration idle() const;
   /// The idle time of all devices for one cause.
   Duration idle_for(IdleCause cause) const;
-  /// Idle / (devices x makespan), in [0, 1). GPipe and 1F1B with equal stages and free links:
+  /// Idle / (devices x whole()), in [0, 1). GPipe and 1F1B with equal stages and free links:
   /// (p-1)/(m+p-1). 0 for a run that takes no time.
   double bubble_fraction() const;
   /// Idle / busy (Narayanan et al. 2021, section 2.2): (p-1)/m for the same.
   double bubble_overhead() const;
-  /// Idle by transfer, all-reduce and rendezvous over devices x makespan.
+  /// Idle by transfer, all-reduce and rendezvous over devices x whole().
   double communication_stall_fraction() const;
 
  private:

@@ -25,6 +25,9 @@ class WaitReader {
   void read_slot(std::uint32_t slot, const std::vector<std::uint32_t>& nodes) {
     auto next = nodes.begin();
     for (const IdleGap& gap : idle_gaps(graph_, trace_, nodes, makespan_)) {
+      // Without a flush, devices are at other mini-batches before and after this one.
+      const bool at_others = gap.cause == IdleCause::fill || gap.is_end;
+      if (!graph_.flushes && at_others) continue;
       while (next != nodes.end() && spans_[*next].begin < gap.end) ++next;
       const std::uint32_t waiting = next == nodes.end() ? kNobody : *next;
       // A wait for the end of the mini-batch is not the same as a wait for the first op of the next

@@ -13,6 +13,7 @@ GraphWriter::GraphWriter(const PipelineShape& shape, const StageCosts& costs,
       sends_at_once_(sends_at_once),
       wiring_(shape, costs, devices, cluster, options, graph_) {
   graph_.blocking = options.blocking;
+  graph_.flushes = options.flushes;
   graph_.micro_batches = shape.micro_batches * options.mini_batches;
 }
 
@@ -116,7 +117,7 @@ std::uint32_t GraphWriter::add_part(const Op& op, std::uint32_t copy, std::size_
   return node;
 }
 
-void GraphWriter::add_waits(std::uint32_t node, std::initializer_list<std::uint32_t> producers) {
+void GraphWriter::add_waits(std::uint32_t node, const std::vector<std::uint32_t>& producers) {
   std::vector<std::uint32_t> more;
   for (const std::uint32_t producer : producers) {
     if (producer == kNone) continue;

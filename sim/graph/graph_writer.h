@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -59,7 +58,7 @@ class GraphWriter {
 
   /// Adds producers to wait for to a node of the op that was added last; kNone among them is
   /// ignored.
-  void add_waits(std::uint32_t node, std::initializer_list<std::uint32_t> producers);
+  void add_waits(std::uint32_t node, const std::vector<std::uint32_t>& producers);
 
   std::uint32_t add_update(StageId stage, std::uint32_t micro_batch, std::uint32_t slot,
                            std::uint32_t after);

@@ -30,7 +30,8 @@ bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& d
 ///    before the updates. With a sharded optimizer they are reduce-scattered there, an update takes
 ///    1/r of its time on each of r devices, and the weights are all-gathered behind the stage's
 ///    updates. With gather_ahead they are gathered before the stage's first forward on each device.
-///    The first mini-batch gathers too, as if another had gone before.
+///    The first mini-batch gathers too, as if another had gone before. Without a flush each device
+///    updates when its own ops and the all-reduces of its stages are over.
 ///  - A stage with buckets has its last backward on each device (or its last W, if W makes the
 ///    gradients) cut into one part per bucket. The end of each part lets its bucket's collective
 ///    begin. With weights gathered ahead, the first forward is cut too. With sharded gradients
@@ -40,9 +41,9 @@ bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& d
 ///    with several replicas all-reduces each round while later ops run. Each replica updates when
 ///    round_of_update says so, before its next op.
 /// Requires: the partition and cluster that the schedule was made for; for an asynchronous
-/// schedule, one copy and no sharded optimizer. Errors (at `mark`): times that do not fit into 64
-/// bits, or a node count that does not fit into 30 bits; updates that wait for each other
-/// (infeasible).
+/// schedule, one copy and no sharded optimizer; without a flush, one mini-batch and no weights that
+/// are gathered ahead. Errors (at `mark`): times that do not fit into 64 bits, or a node count that
+/// does not fit into 30 bits; updates that wait for each other (infeasible).
 Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
                       const std::vector<DeviceId>& devices, const Cluster& cluster,
                       const RunRules& options, const Mark& mark);

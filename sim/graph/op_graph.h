@@ -164,6 +164,9 @@ struct OpGraph {
   std::uint32_t copies_represented =
       1;                  ///< Copies of the pipeline that the written copy stands for.
   bool blocking = false;  ///< Transfers hold the streams of both ends; collectives never do.
+  /// The devices of a synchronous run wait for each other before they update. If they do not, the
+  /// run is one mini-batch, and each device begins the next one when its own updates are done.
+  bool flushes = true;
   std::uint32_t micro_batches = 0;  ///< Micro-batches in the whole run.
   /// The nodes of two ops that their device runs at the same time. They stand one behind the other:
   /// the first waits for the inputs of both, and the consumers of either wait for the second.

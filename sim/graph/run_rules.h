@@ -19,6 +19,9 @@ namespace plumbline {
 struct RunRules {
   /// For synchronous schedules; an asynchronous one is one long stream.
   std::uint32_t mini_batches = 1;
+  /// For synchronous schedules: all devices wait for each other before they update. If false, there
+  /// is one mini-batch, and a stage updates when its own gradients are there.
+  bool flushes = true;
   bool blocking = false;  ///< Transfers hold the streams of both ends.
   /// The link of blocking transfers within the innermost level; nothing: the cluster's link.
   /// Collectives hold no stream and always use the cluster's link.

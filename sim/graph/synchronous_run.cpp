@@ -13,6 +13,15 @@
 #include "schedules/order/waves.h"
 
 namespace plumbline {
+namespace {
+
+std::vector<std::uint32_t> joined(const std::vector<std::vector<std::uint32_t>>& parts) {
+  std::vector<std::uint32_t> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+}  // namespace
 
 /// The first ops of an order that need a stage's weights on a device, and the last ops that make
 /// its gradients there.
@@ -252,14 +261,36 @@ void SynchronousRun::remember(const Op& op, std::size_t bucket, std::uint32_t no
 /// Writes the end of a mini-batch. Returns the gate: the node whose end is the end of the
 /// mini-batch.
 std::uint32_t SynchronousRun::write_end(std::uint32_t first) {
+  if (!options_.flushes) return write_own_ends(first);
   const std::uint32_t last_micro_batch = schedule_.shape.micro_batches - 1;
+  MiniBatch mini_batch{.first = first, .flush = {}, .reduced = {}, .updated = {}, .gate = {}};
+  write_flush(mini_batch, last_micro_batch, write_reductions(last_micro_batch));
+  const std::vector<Nodes> updates = write_updates(
+      last_micro_batch, std::vector<Nodes>(schedule_.shape.stages(), {mini_batch.reduced}));
+  Nodes ends = joined(updates);
+  Nodes gathers;
+  if (!options_.gather_ahead && options_.sharded != Sharded::weights)
+    gathers = write_gathers(last_micro_batch, updates);
+  if (!gathers.empty()) {
+    mini_batch.updated = writer_.add_moment(ActivityKind::flush, {}, last_micro_batch,
+                                            writer_.wiring().host(), ends);
+    gathers.push_back(mini_batch.updated);
+    ends = std::move(gathers);
+  }
+  mini_batch.gate = writer_.add_gate(last_micro_batch, std::move(ends));
+  if (mini_batch.updated == 0) mini_batch.updated = mini_batch.gate;
+  writer_.add_mini_batch(mini_batch);
+  return mini_batch.gate;
+}
+
+/// Writes the moments at which all devices have ended their ops, and all gradients are reduced.
+void SynchronousRun::write_flush(MiniBatch& mini_batch, std::uint32_t last_micro_batch,
+                                 Nodes reductions) {
   const std::uint32_t host = writer_.wiring().host();
-  Nodes reductions = write_reductions(last_micro_batch);
   Nodes last;
   for (const Stream& stream : streams_)
     last.insert(last.end(), stream.last.begin(), stream.last.end());
   std::erase(last, kNone);
-  MiniBatch mini_batch{.first = first, .flush = {}, .reduced = {}, .updated = {}, .gate = {}};
   mini_batch.flush =
       writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, std::move(last));
   mini_batch.reduced = mini_batch.flush;
@@ -267,23 +298,39 @@ std::uint32_t SynchronousRun::write_end(std::uint32_t first) {
     mini_batch.reduced =
         writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, std::move(reductions));
   }
+}
+
+/// Writes the updates of all stages, each after its own nodes; returns them by stage.
+std::vector<SynchronousRun::Nodes> SynchronousRun::write_updates(std::uint32_t last_micro_batch,
+                                                                 const std::vector<Nodes>& after) {
   std::vector<Nodes> updates(schedule_.shape.stages());
   for (std::uint32_t s = 0; s < schedule_.shape.stages(); ++s) {
-    for (const std::uint32_t slot : writer_.graph().stage_slots[s])
-      updates[s].push_back(writer_.add_update({s}, last_micro_batch, slot, mini_batch.reduced));
+    for (const std::uint32_t slot : writer_.graph().stage_slots[s]) {
+      updates[s].push_back(writer_.add_update({s}, last_micro_batch, slot, kNone));
+      writer_.add_waits(updates[s].back(), after[s]);
+    }
   }
-  Nodes ends;
-  for (const Nodes& of_stage : updates) ends.insert(ends.end(), of_stage.begin(), of_stage.end());
-  Nodes gathers;
-  if (!options_.gather_ahead && options_.sharded != Sharded::weights)
-    gathers = write_gathers(last_micro_batch, updates);
-  if (!gathers.empty()) {
-    mini_batch.updated = writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, ends);
-    gathers.push_back(mini_batch.updated);
-    ends = std::move(gathers);
-  }
-  mini_batch.gate = writer_.add_gate(last_micro_batch, std::move(ends));
-  if (mini_batch.updated == 0) mini_batch.updated = mini_batch.gate;
+  return updates;
+}
+
+/// Writes the end of a mini-batch without a flush: an update waits for the reductions of its own
+/// stage. The flush comes last, so that the timeline of the one mini-batch has an end.
+std::uint32_t SynchronousRun::write_own_ends(std::uint32_t first) {
+  const std::uint32_t last_micro_batch = schedule_.shape.micro_batches - 1;
+  std::vector<Nodes> reductions(schedule_.shape.stages());
+  for (const std::uint32_t node : write_reductions(last_micro_batch))
+    reductions[writer_.graph().activities[node].stage.value].push_back(node);
+  for (Nodes& of_stage : reductions) std::reverse(of_stage.begin(), of_stage.end());
+  const std::vector<Nodes> updates = write_updates(last_micro_batch, reductions);
+  Nodes ends = joined(updates);
+  const Nodes gathers = write_gathers(last_micro_batch, updates);
+  ends.insert(ends.end(), gathers.begin(), gathers.end());
+  MiniBatch mini_batch{.first = first, .flush = {}, .reduced = {}, .updated = {}, .gate = {}};
+  mini_batch.flush = writer_.add_moment(ActivityKind::flush, {}, last_micro_batch,
+                                        writer_.wiring().host(), std::move(ends));
+  mini_batch.reduced = mini_batch.flush;
+  mini_batch.gate = writer_.add_gate(last_micro_batch, {mini_batch.flush});
+  mini_batch.updated = mini_batch.gate;
   writer_.add_mini_batch(mini_batch);
   return mini_batch.gate;
 }

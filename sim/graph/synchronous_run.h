@@ -12,7 +12,8 @@
 
 namespace plumbline {
 
-/// Writes the run of a schedule with a flush. An op of a stage with buckets is written as one node
+/// Writes the run of a schedule whose updates come with the mini-batches, with a flush before them
+/// or without. An op of a stage with buckets is written as one node
 /// per bucket, if buckets matter there. A collective begins when all members have their input.
 class SynchronousRun {
  public:
@@ -64,6 +65,9 @@ class SynchronousRun {
                            std::uint32_t gate) const;
   void remember(const Op& op, std::size_t bucket, std::uint32_t node);
   std::uint32_t write_end(std::uint32_t first);
+  void write_flush(MiniBatch& mini_batch, std::uint32_t last_micro_batch, Nodes reductions);
+  std::vector<Nodes> write_updates(std::uint32_t last_micro_batch, const std::vector<Nodes>& after);
+  std::uint32_t write_own_ends(std::uint32_t first);
   Nodes write_gathers(std::uint32_t last_micro_batch, const std::vector<Nodes>& updates);
   void write_gathers_ahead(std::uint32_t gate);
   Nodes write_reductions(std::uint32_t last_micro_batch);

@@ -410,6 +410,8 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (!proposal) return proposal.problems();
   Planning planning = planning_of(scenario, *proposal);
   if (!costs.estimated.empty()) planning.estimated.push_back(costs.estimated);
+  if (const auto& errors = scenario.model->profile.errors)
+    planning.estimated.push_back(estimate_of(*errors));
   if (!options.devices_at_most) simulate_data_parallel(scenario, planning);
   if (is_flushed(scenario)) add_beside_formula(scenario, input, planning.plans);
   const Diagnostics refused = simulate_all(scenario, proposal->not_found, planning);

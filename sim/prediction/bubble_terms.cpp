@@ -173,6 +173,10 @@ class Variant {
       const Metrics metrics = measure(graph_, longest_path(graph_), outcome_.setup.steady_window);
       return {metrics.steady->length, metrics.steady->bubble_fraction};
     }
+    if (!graph_.flushes) {
+      const Metrics metrics = measure(graph_, longest_path(graph_), {});
+      return {*metrics.period, metrics.bubble_fraction()};
+    }
     Metrics metrics;
     metrics.makespan = longest_path_end(graph_).time_since_epoch();
     metrics.devices.resize(graph_.slots());
@@ -322,7 +326,7 @@ BubbleTerms bubble_terms(const Outcome& p, bool measured) {
   const auto& steady = p.metrics.steady;
   found.steady = steady.has_value();
   found.whole = steady ? steady->bubble_fraction : p.metrics.bubble_fraction();
-  const Duration whole_time = steady ? steady->length : p.metrics.makespan;
+  const Duration whole_time = steady ? steady->length : p.metrics.whole();
   std::vector<StageTimes> own(p.graph.stage_slots.size());
   for (std::uint32_t s = 0; s < own.size(); ++s) {
     for (std::size_t kind = 0; kind < kKinds; ++kind) own[s][kind] = op_time(p, s, kind);

@@ -42,7 +42,9 @@ std::string_view name(BubbleCause cause);
 struct BubbleTerm {
   BubbleCause cause = BubbleCause::uneven_stages;
   double fraction = 0;  ///< Its part of the bubble fraction.
-  Duration time{};      ///< Its part of the makespan, or of an asynchronous run's steady state.
+  /// Its part of the makespan, of the period without a flush, or of an asynchronous run's steady
+  /// state.
+  Duration time{};
 };
 
 /// The stage that takes longest, or the device, if devices have several stages.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "sim/engine/period.h"
+
 namespace plumbline {
 namespace {
 
@@ -30,9 +32,10 @@ IterationClock::IterationClock(const Outcome& outcome) : timed_(outcome.setup.ru
   timed_ = steady->last - steady->first;
 }
 
-std::int64_t IterationClock::length(const Trace& trace) const {
+std::int64_t IterationClock::length(const OpGraph& graph, const Trace& trace) const {
   if (!watched_.empty())
     return (trace.spans[watched_[1]].end - trace.spans[watched_[0]].end).count();
+  if (!graph.flushes) return shortest_period(graph, trace).count();
   SimTime end;
   for (const Span& span : trace.spans) end = std::max(end, span.end);
   return end.time_since_epoch().count();

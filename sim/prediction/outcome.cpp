@@ -10,6 +10,7 @@
 
 #include "base/quantity.h"
 #include "models/network/model_flops.h"
+#include "sim/engine/period.h"
 
 namespace plumbline {
 namespace {
@@ -55,7 +56,7 @@ std::optional<ClosedForm> formula_of_chunks(const TrainingSetup& setup, const Op
 }  // namespace
 
 std::optional<ClosedForm> formula_of(const TrainingSetup& setup, const OpGraph& graph) {
-  if (graph.blocking || graph.asynchronous()) return std::nullopt;
+  if (graph.blocking || graph.asynchronous() || !graph.flushes) return std::nullopt;
   if (graph.cost(graph.mini_batches.front().gate).hold.count() > 0) return std::nullopt;
   if (graph.has_slowdowns() || !setup.schedule.partners.empty()) return std::nullopt;
   const PipelineShape& shape = setup.schedule.shape;
@@ -202,6 +203,23 @@ void add_pairs_note(Outcome& outcome) {
               "known (of layers that give their times it is not)"));
 }
 
+/// Adds notes for the reader of the period of a run without a flush.
+void add_period_notes(Outcome& outcome) {
+  if (!outcome.metrics.period) return;
+  if (outcome.graph.has_slowdowns()) {
+    outcome.setup.notes.emplace_back(
+        "neighbours slow each other down as in one mini-batch by itself, though they run the next "
+        "one beside it (training.flush: none)");
+  }
+  const Duration of_devices = longest(device_spans(outcome.graph, outcome.trace)).length() +
+                              outcome.setup.rules.overheads.per_iteration;
+  if (*outcome.metrics.period == of_devices) return;
+  outcome.setup.notes.push_back(fmt::format(
+      "the period is longer than the {} of the slowest device: transfers of two mini-batches would "
+      "meet on a link or a network card (training.flush: none)",
+      to_text(of_devices)));
+}
+
 /// Adds notes for the reader of the steady period.
 void add_steady_notes(Outcome& outcome) {
   const auto& steady = outcome.metrics.steady;
@@ -252,6 +270,11 @@ std::optional<bool> Outcome::fits() const {
   return true;
 }
 
+std::optional<TimeRange> Outcome::likely_iteration_time() const {
+  if (!setup.errors) return std::nullopt;
+  return TimeRange{setup.errors->low * iteration_time_s, setup.errors->high * iteration_time_s};
+}
+
 double Outcome::samples_per_iteration() const {
   return setup.copies() * static_cast<double>(setup.micro_batches) *
          static_cast<double>(setup.micro_batch_size);
@@ -276,7 +299,7 @@ std::optional<double> Outcome::throughput_per_device() const {
 }
 
 std::optional<double> Outcome::sent_in_groups_fraction() const {
-  const double device_time_s = seconds(metrics.makespan) * graph.slots();
+  const double device_time_s = seconds(metrics.whole()) * graph.slots();
   if (!sent_in_groups_s || device_time_s <= 0) return std::nullopt;
   return *sent_in_groups_s / device_time_s;
 }
@@ -315,6 +338,7 @@ Result<Outcome> assess(TrainingSetup given, OpGraph graph, Trace trace) {
   outcome.sent_in_groups_s = sent_in_groups_of(setup, outcome.graph);
   add_slowdown_note(outcome, !setup.model->profile.in_flight.empty());
   add_steady_notes(outcome);
+  add_period_notes(outcome);
   add_pairs_note(outcome);
   outcome.model_flops = model_flops_of(setup);
   outcome.iteration_time_s = setup.iteration_time_of(outcome.metrics);

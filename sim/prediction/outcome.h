@@ -26,6 +26,11 @@ struct Uncertainty {
   double iteration_time_s(double share) const;
 };
 
+/// The least and the most time, in seconds.
+struct TimeRange {
+  double low_s = 0, high_s = 0;
+};
+
 /// A predicted or measured run: its events, their times, and the numbers that follow from them.
 struct Outcome {
   TrainingSetup setup;
@@ -45,6 +50,9 @@ struct Outcome {
   /// The terms of the bubble, if the caller asked for them: see bubble_terms().
   std::optional<BubbleTerms> bubble_terms;
 
+  /// The times between which nine of ten such runs lie, in seconds; nothing unless all times come
+  /// from kernels.
+  std::optional<TimeRange> likely_iteration_time() const;
   /// The samples of one iteration in all copies.
   double samples_per_iteration() const;
   /// The devices that hold a stage. All devices of a group count.
@@ -70,7 +78,7 @@ struct Outcome {
   /// The same as a share of the device's peak, "MFU" (Chowdhery et al. 2022, appendix B); nothing
   /// if the peak is unknown.
   std::optional<double> model_flops_utilization() const;
-  /// sent_in_groups_s as a share of the device time, which is makespan x devices.
+  /// sent_in_groups_s as a share of the device time, which is devices x Metrics::whole().
   std::optional<double> sent_in_groups_fraction() const;
   /// Whether every device's memory peak is within the limit; nothing without a limit.
   std::optional<bool> fits() const;

@@ -105,7 +105,8 @@ std::vector<double> sample_by_events(const Sample& sample, const IterationClock&
     sample(run, [&](std::uint32_t node, std::int64_t hold) {
       graph.costs[node].hold = Duration(std::max<std::int64_t>(0, hold));
     });
-    times.push_back(clock.iteration_time_s(static_cast<double>(clock.length(simulate(graph)))));
+    times.push_back(
+        clock.iteration_time_s(static_cast<double>(clock.length(graph, simulate(graph)))));
   }
   return times;
 }
@@ -134,7 +135,8 @@ Uncertainty sample_uncertainty(const NoiseSampling& sampling, const Outcome& out
   Uncertainty uncertainty;
   uncertainty.seed = sampling.noise.seed;
   const auto sample = [&](std::uint32_t run, const auto& set) { sampler.sample(run, set); };
-  uncertainty.iteration_times_s = outcome.graph.rates_change()
+  const bool by_events = outcome.graph.rates_change() || !outcome.graph.flushes;
+  uncertainty.iteration_times_s = by_events
                                       ? sample_by_events(sample, clock, outcome.graph, samples)
                                       : sample_side_by_side(sampler, clock, outcome.graph, samples);
   std::sort(uncertainty.iteration_times_s.begin(), uncertainty.iteration_times_s.end());

@@ -165,9 +165,10 @@ std::string bubble_sentences(const Outcome& p, const BubbleTerms& terms, bool me
                     formula_text(p, *terms.formula), percent(terms.base));
   } else {
     text = fmt::format(
-        "No closed form is known for this order: equal stages on free links have a bubble fraction "
+        "No closed form is known for this order{}: equal stages on free links have a bubble "
+        "fraction "
         "of {} in a simulation of their own",
-        percent(terms.base));
+        p.graph.flushes ? "" : " without a flush", percent(terms.base));
   }
   const std::int64_t difference = hundredths(terms.whole) - hundredths(terms.base);
   const std::vector<PrintedTerm> shown = printed(terms);

@@ -73,6 +73,12 @@ Json to_object(const ComparedRun& run, const ComparedRun& first) {
           {"notes", run.notes}};
 }
 
+/// Adds the times between which nine of ten such runs lie, if they are known.
+void add_likely_time(const ComparedRun& run, Json& json) {
+  if (const auto& likely = run.likely_time)
+    json["iteration_time_interval_s"] = {{"low", likely->low_s}, {"high", likely->high_s}};
+}
+
 Json shared_to_json(const std::vector<SharedText>& texts, const std::vector<ComparedRun>& runs) {
   Json all = Json::array();
   for (const SharedText& one : texts) {
@@ -94,7 +100,10 @@ std::string to_json(const std::vector<ComparedRun>& runs, const std::string& ver
   for (const RefusedRun& one : refused)
     cannot_run.push_back({{"title", one.title}, {"reason", one.reason}});
   Json objects = Json::array();
-  for (const ComparedRun& run : runs) objects.push_back(to_object(run, runs.front()));
+  for (const ComparedRun& run : runs) {
+    objects.push_back(to_object(run, runs.front()));
+    add_likely_time(run, objects.back());
+  }
   const Json json = {{"schema_version", 1},
                      {"tool", {{"name", "plumbline"}, {"version", version}}},
                      {"runs", std::move(objects)},

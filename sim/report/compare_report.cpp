@@ -11,6 +11,7 @@
 
 #include "base/quantity.h"
 #include "base/table.h"
+#include "sim/report/report.h"
 #include "sim/whatif/likeness.h"
 
 namespace plumbline {
@@ -77,6 +78,13 @@ class Columns {
   Table table_;
 };
 
+/// The number of runs of which is known how sure they are.
+std::size_t likely_runs(const std::vector<ComparedRun>& runs) {
+  return static_cast<std::size_t>(
+      std::count_if(runs.begin(), runs.end(),
+                    [](const ComparedRun& run) { return run.likely_time.has_value(); }));
+}
+
 void add_noise(Columns& columns, const std::vector<ComparedRun>& runs) {
   const bool any = std::any_of(runs.begin(), runs.end(), [](const ComparedRun& run) {
     return run.outcome && run.outcome->uncertainty;
@@ -93,6 +101,14 @@ void add_noise(Columns& columns, const std::vector<ComparedRun>& runs) {
         },
         time_text, relative);
   }
+}
+
+/// Adds the times between which nine of ten runs lie, where that is known.
+void add_likely(Columns& columns, const std::vector<ComparedRun>& runs) {
+  if (likely_runs(runs) == 0) return;
+  columns.words("  sure to", [](const ComparedRun& run) -> std::string {
+    return run.likely_time ? range_text(*run.likely_time) : "-";
+  });
 }
 
 /// Adds the busy and idle times of a device in one iteration, on average. The rows add up to the
@@ -240,6 +256,7 @@ std::string to_table(const std::vector<ComparedRun>& runs, const std::vector<Ref
   columns.row(
       "iteration time", [](const ComparedRun& run) { return run.iteration_time_s; }, time_text,
       relative);
+  add_likely(columns, runs);
   add_noise(columns, runs);
   add_shares(columns, runs);
   columns.row(
@@ -264,6 +281,7 @@ std::string to_table(const std::vector<ComparedRun>& runs, const std::vector<Ref
   std::string text = columns.print() + '\n';
   text += keys_table(runs);
   text += told("estimated", shared_estimates(runs), runs);
+  if (likely_runs(runs) > 1) text += order_sentence() + '\n';
   text += told("note", shared_notes(runs), runs);
   return text + verdict(runs, refused) + '\n';
 }

@@ -84,8 +84,10 @@ std::string path_table(const Outcome& p, const Explanation& e) {
     for (std::size_t i = last; i < e.path.size(); ++i) row(e.path[i]);
   }
   return fmt::format("\nthe critical path{}: {} in {} stretch{}\n",
-                     p.metrics.steady ? " of the steady state" : "", to_text(e.path_length()),
-                     e.path.size(), e.path.size() == 1 ? "" : "es") +
+                     p.metrics.steady   ? " of the steady state"
+                     : p.metrics.period ? " of the device with the longest span"
+                                        : "",
+                     to_text(e.path_length()), e.path.size(), e.path.size() == 1 ? "" : "es") +
          table.print();
 }
 
@@ -120,11 +122,11 @@ std::string sensitivity_table(const Outcome& p, const Explanation& e) {
     return "\nwhat to speed up first: nothing alone would help, each path has another as long\n";
   std::string text = "\nwhat to speed up first\n" + table.print();
   if (gaining > shown) text += fmt::format("  and {} more that gain less\n", gaining - shown);
-  if (!e.sensitivities.exact)
-    text +=
-        "  rates change under way: this is what steps of up to 10 % save in simulations, for each "
-        "1 "
-        "%\n";
+  if (!e.sensitivities.exact) {
+    text += fmt::format(
+        "  {}: this is what steps of up to 10 % save in simulations, for each 1 %\n",
+        p.graph.flushes ? "rates change under way" : "a step moves both ends of a device's span");
+  }
   if (!p.graph.pairs.empty())
     text += "  of a pair each op is changed by itself: what the other one hides of it stays\n";
   return text;

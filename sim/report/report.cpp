@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/quantity.h"
 #include "base/table.h"
@@ -31,9 +32,14 @@ std::string summary(const Outcome& p) {
     line("iteration time", time_text(p.iteration_time_s),
          fmt::format("{} x the period", p.setup.micro_batches));
     line("steady period", time_text(m.steady->period_s), "for each micro-batch");
+  } else if (m.period) {
+    line("iteration time", time_text(p.iteration_time_s),
+         "the period: each device begins the next iteration at once (training.flush: none)");
   } else {
     line("iteration time", time_text(p.iteration_time_s));
   }
+  if (const auto likely = p.likely_iteration_time())
+    line("sure to", range_text(*likely), short_text(*p.setup.errors));
   if (p.uncertainty) {
     const Uncertainty& u = *p.uncertainty;
     const auto at = [&](double share) { return u.iteration_time_s(share); };
@@ -75,7 +81,7 @@ std::string summary(const Outcome& p) {
     return p.formula ? fmt::format("; by formula {}{}", percent(value), text) : std::string();
   };
   line("bubble fraction", percent(m.bubble_fraction()),
-       "idle / (devices x makespan)" + whole +
+       (m.period ? "idle / (devices x period)" : "idle / (devices x makespan)") + whole +
            (p.formula ? formula(p.formula->bubble_fraction, ", from " + p.formula->text + positions)
                       : ""));
   line("bubble overhead", percent(m.bubble_overhead()),
@@ -107,7 +113,7 @@ std::string device_table(const Outcome& p) {
     const DeviceMetrics& device = p.metrics.devices[slot];
     const DeviceMemory& memory = p.memory[slot];
     const double bubble =
-        p.metrics.makespan.count() > 0 ? seconds(device.idle) / seconds(p.metrics.makespan) : 0;
+        p.metrics.whole().count() > 0 ? seconds(device.idle) / seconds(p.metrics.whole()) : 0;
     std::vector<std::string> row = {p.device_name(slot),
                                     stages_of(stages[slot]),
                                     to_text(device.busy),
@@ -154,13 +160,20 @@ std::string memory_table(const Outcome& p) {
                                [](const DeviceMemory& d) { return d.peak.sum().count > 0; });
   if (!any) return "";
   Table table;
-  table.row(
-      {"device", "weights", "gradients", "optimizer", "activations", "stash", "buffers", "peak"});
+  const bool has_temporary =
+      std::any_of(p.memory.begin(), p.memory.end(),
+                  [](const DeviceMemory& d) { return d.peak.temporary.count > 0; });
+  const auto add_row = [&](std::vector<std::string> row) {
+    if (!has_temporary) row.erase(row.end() - 2);
+    table.row(std::move(row));
+  };
+  add_row({"device", "weights", "gradients", "optimizer", "activations", "stash", "buffers",
+           "temporary", "peak"});
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
     const MemoryParts& peak = p.memory[slot].peak;
-    table.row({p.device_name(slot), to_text(peak.weights), to_text(peak.gradients),
-               to_text(peak.optimizer), to_text(peak.activations), to_text(peak.stash),
-               to_text(peak.buffers), to_text(peak.sum())});
+    add_row({p.device_name(slot), to_text(peak.weights), to_text(peak.gradients),
+             to_text(peak.optimizer), to_text(peak.activations), to_text(peak.stash),
+             to_text(peak.buffers), to_text(peak.temporary), to_text(peak.sum())});
   }
   if (p.graph.slots() > kMaxSeparate) table.join_alike();
   return "\nwhat the peak memory holds\n" + table.print();
@@ -185,6 +198,12 @@ std::string version_table(const Outcome& p) {
 }
 
 }  // namespace
+
+std::string range_text(const TimeRange& range) {
+  const double last = range.low_s > 0 ? std::pow(10, std::ceil(std::log10(range.low_s)) - 3) : 1;
+  const auto rounded = [&](double time_s) { return std::round(time_s / last) * last; };
+  return fmt::format("{} to {}", time_text(rounded(range.low_s)), time_text(rounded(range.high_s)));
+}
 
 std::string remarks(const Outcome& p) {
   std::string text;

@@ -15,6 +15,9 @@ namespace plumbline {
 /// The tables that `simulate` prints, with the timeline between them where a style is given.
 std::string to_table(const Outcome& outcome, const std::optional<TimelineStyle>& style);
 
+/// "1.86 s to 2.37 s": with as many digits as such a range deserves.
+std::string range_text(const TimeRange& range);
+
 /// One line with the scenario, its schedule, stages, devices and micro-batches.
 std::string headline(const Outcome& outcome);
 

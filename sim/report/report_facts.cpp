@@ -36,11 +36,14 @@ std::string numbers(const Values& values) {
 
 std::vector<ReportFigure> figures_of(const Outcome& p) {
   const Metrics& m = p.metrics;
+  const auto likely = p.likely_iteration_time();
   std::vector<ReportFigure> figures = {
       {"Iteration time", time_text(p.iteration_time_s),
-       m.steady ? fmt::format("{} x the period of {}", p.setup.micro_batches,
-                              time_text(m.steady->period_s))
-                : "of one mini-batch"},
+       m.steady   ? fmt::format("{} x the period of {}", p.setup.micro_batches,
+                                time_text(m.steady->period_s))
+       : m.period ? "the period: no flush between mini-batches"
+       : likely   ? fmt::format("of one mini-batch; sure to {}", range_text(*likely))
+                  : "of one mini-batch"},
       {"Throughput",
        p.throughput_samples_per_s ? fmt::format("{:.5g} /s", *p.throughput_samples_per_s) : "-",
        "samples per second"}};
@@ -50,8 +53,8 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
     figures.push_back({"Steady bubble", percent(m.steady->bubble_fraction),
                        "idle / (devices x time), in the steady state"});
   }
-  figures.push_back(
-      {"Bubble fraction", percent(m.bubble_fraction()), "idle / (devices x makespan)"});
+  figures.push_back({"Bubble fraction", percent(m.bubble_fraction()),
+                     m.period ? "idle / (devices x period)" : "idle / (devices x makespan)"});
   figures.push_back({"Bubble overhead", percent(m.bubble_overhead()), "idle / busy"});
   figures.push_back(
       {"Communication", percent(m.communication_stall_fraction()), "device time idle for it"});

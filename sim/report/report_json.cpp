@@ -39,23 +39,31 @@ Json uncertainty(const Outcome& p) {
       {"throughput_samples_per_s", percentiles(throughput)}};
 }
 
+/// The times between which nine of ten such runs lie. Requires: there is one.
+Json interval(const Outcome& p) {
+  const TimeRange likely = *p.likely_iteration_time();
+  return {{"low", likely.low_s},          {"high", likely.high_s},
+          {"coverage", kErrorCoverage},   {"kind", name(p.setup.errors->kind)},
+          {"runs", p.setup.errors->runs}, {"from", to_text(*p.setup.errors)}};
+}
+
 Json memory_parts(const MemoryParts& peak) {
   return {{"weights_bytes", peak.weights.count},     {"gradients_bytes", peak.gradients.count},
           {"optimizer_bytes", peak.optimizer.count}, {"activations_bytes", peak.activations.count},
-          {"stash_bytes", peak.stash.count},         {"buffers_bytes", peak.buffers.count}};
+          {"stash_bytes", peak.stash.count},         {"buffers_bytes", peak.buffers.count},
+          {"temporary_bytes", peak.temporary.count}};
 }
 
 Json device(const Outcome& p, std::size_t slot, const std::vector<std::uint32_t>& stages) {
   const DeviceMetrics& metrics = p.metrics.devices[slot];
   const DeviceMemory& memory = p.memory[slot];
-  const auto makespan = static_cast<double>(p.metrics.makespan.count());
+  const auto whole = static_cast<double>(p.metrics.whole().count());
   return {{"device", p.graph.devices[slot].value},
           {"stages", stages},
           {"busy_s", seconds(metrics.busy)},
           {"idle_s", seconds(metrics.idle)},
           {"span_s", seconds(metrics.span)},
-          {"bubble_fraction",
-           makespan > 0 ? static_cast<double>(metrics.idle.count()) / makespan : 0.0},
+          {"bubble_fraction", whole > 0 ? static_cast<double>(metrics.idle.count()) / whole : 0.0},
           {"idle_by_cause_s", causes(metrics.idle_by_cause)},
           {"peak_in_flight", memory.peak_in_flight},
           {"weight_versions", memory.weight_versions},
@@ -101,6 +109,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
       {"steady_bubble_fraction", m.steady ? Json(m.steady->bubble_fraction) : Json(nullptr)},
       {"communication_stall_fraction", m.communication_stall_fraction()},
       {"sent_in_groups_fraction", or_null(p.sent_in_groups_fraction())}};
+  if (m.period) json["flush"] = "none";
   json["formula"] = nullptr;
   if (p.formula) {
     json["formula"] = {{"bubble_fraction", p.formula->bubble_fraction},
@@ -114,6 +123,13 @@ std::string to_json(const Outcome& p, const std::string& version) {
   json["devices"] = std::move(devices);
   json["fits"] = or_null(p.fits());
   json["estimated"] = p.setup.estimated;
+  if (const auto& shares = p.setup.kernel_shares()) {
+    json["kernel_times"] = {{"file", shares->file},
+                            {"device", shares->device},
+                            {"measured_fraction", shares->measured},
+                            {"interpolated_fraction", shares->interpolated},
+                            {"modelled_fraction", shares->modelled}};
+  }
   if (m.steady) {
     json["steady"] = {{"fill_s", seconds(m.steady->fill)},
                       {"length_s", seconds(m.steady->length)},
@@ -138,6 +154,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
                        {"staleness", use.staleness()}});
   }
   if (m.steady) json["weights"] = std::move(weights);
+  if (p.setup.errors) json["iteration_time_interval_s"] = interval(p);
   if (p.uncertainty) json["uncertainty"] = uncertainty(p);
   if (!p.setup.recomputed.empty()) json["recomputed_layers"] = p.setup.recomputed;
   json["notes"] = p.setup.notes;

@@ -102,14 +102,6 @@ std::vector<std::string> estimates_of(const SearchReport& report) {
   return estimates;
 }
 
-/// The value of the objective, if that is a throughput.
-double goodness(const SearchReport& report, const SweepNumbers& numbers) {
-  const auto rate = report.selection.rows.objective == Objective::per_device
-                        ? numbers.throughput_per_device()
-                        : numbers.throughput_samples_per_s;
-  return rate.value_or(0);
-}
-
 /// Errors: a value that no row can have.
 std::optional<Diagnostic> check_value(const ConditionText& condition, bool of_schedules) {
   const std::string& value = condition.value;
@@ -172,6 +164,21 @@ std::string text_of(const Json& json) {
   return json.is_null() ? "" : json.is_string() ? json.get<std::string>() : json.dump();
 }
 
+/// The best layouts on other devices. `key` names what they differ in.
+Json others_json(const SearchReport& report, std::string_view key) {
+  Json others = Json::array();
+  for (const OtherDevice& other : report.others) {
+    Json json;
+    if (!other.part.empty()) json["of"] = other.part;
+    json[std::string(key)] = other.share;
+    json["first_of_best"] = other.first;
+    json["overrides"] = report.best[other.first].layout.overrides;
+    json["faster_than_first"] = other.gain;
+    others.push_back(std::move(json));
+  }
+  return others;
+}
+
 /// A row as data.
 Json row_json(const SearchRow& row, const std::vector<std::string>& varied_keys) {
   const Layout& layout = row.layout;
@@ -218,20 +225,7 @@ std::vector<std::string> remarks(const SearchReport& report) {
                                     ? ": the best of each tensor, context, expert and pipeline size"
                                     : ""));
   if (report.facts.as_it_stands) lines.push_back(comparison(report));
-  for (const OtherEfficiency& other : report.others) {
-    const std::string at = fmt::format("at {:g} % of the peaks instead of {:g} %",
-                                       100 * other.efficiency, 100 * report.efficiency);
-    lines.push_back(
-        other.first == 0
-            ? fmt::format("{} the first stays first of the best {}", at, report.best.size())
-            : fmt::format("{} number {} is first of the best {}, {} faster", at, other.first + 1,
-                          report.best.size(), percent(other.gain)));
-  }
-  if (report.others_untried)
-    lines.push_back(
-        fmt::format("the scenario ({}) is not here as it was searched: who would be "
-                    "first at other shares of the peaks was not tried",
-                    report.facts.file));
+  for (std::string& doubt : doubts(report)) lines.push_back(std::move(doubt));
   for (const std::string& note : report.facts.notes) lines.push_back("note: " + note);
   for (const std::string& estimate : estimates_of(report))
     lines.push_back("estimated: " + estimate);
@@ -348,36 +342,6 @@ SearchReport report(SearchPart part, SearchSelection selection) {
   return std::move(tally).report(std::move(selection));
 }
 
-void try_other_efficiencies(const Search& search, SearchReport& report) {
-  const Objective objective = report.selection.rows.objective;
-  const auto& varied = report.facts.varied_keys;
-  const bool by_speed = objective == Objective::throughput || objective == Objective::per_device;
-  const bool is_varied = std::any_of(varied.begin(), varied.end(), [](const std::string& key) {
-    return key == "cluster" || key.starts_with("cluster.device");
-  });
-  if (report.best.size() < 2 || !by_speed || is_varied) return;
-  const auto first = search.scenario(report.best.front().layout);
-  if (!first || !first->efficiency) return;
-  report.efficiency = *first->efficiency;
-  for (const double factor : {0.8, 1.2}) {
-    const double efficiency = std::min(1.0, report.efficiency * factor);
-    if (efficiency == report.efficiency) continue;
-    std::vector<SweepRow> rows;
-    for (std::size_t i = 0; i < report.best.size(); ++i) {
-      const auto scenario = search.scenario(
-          report.best[i].layout, {fmt::format("cluster.device.efficiency={:g}", efficiency)});
-      if (!scenario) return;
-      const auto outcome = predict(*scenario, Evaluation::fastest);
-      if (!outcome) return;
-      rows.push_back({.point = i, .numbers = numbers_of(*outcome), .reason = "", .estimated = {}});
-    }
-    const double before = goodness(report, *rows.front().numbers);
-    const SweepRow best = select(std::move(rows), {objective, {}, false, 1}).front();
-    report.others.push_back({efficiency, static_cast<std::size_t>(best.point),
-                             before > 0 ? goodness(report, *best.numbers) / before - 1 : 0});
-  }
-}
-
 std::string question(const SearchReport& report) {
   return fmt::format(
       "{}{}, best first by {}", plural(report.layouts, "layout"),
@@ -442,13 +406,12 @@ std::string to_json(const SearchReport& report, const std::string& version) {
   line("feasible", report.feasible);
   line("do_not_fit", report.misfits);
   line("cannot_run", report.cannot_run);
-  Json others = Json::array();
-  for (const OtherEfficiency& other : report.others)
-    others.push_back({{"efficiency", other.efficiency},
-                      {"first_of_best", other.first},
-                      {"overrides", report.best[other.first].layout.overrides},
-                      {"faster_than_first", other.gain}});
-  line("other_efficiencies", others);
+  const bool by_kernels = report.too_close.has_value();
+  line("other_efficiencies", by_kernels ? Json::array() : others_json(report, "efficiency"));
+  if (by_kernels) {
+    line("other_speeds", others_json(report, "speed"));
+    line("too_close_to_first", *report.too_close);
+  }
   Json own = nullptr;
   if (const auto& standing = report.facts.as_it_stands) {
     own = Json::object();

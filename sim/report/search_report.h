@@ -16,9 +16,10 @@ namespace plumbline {
 
 class Search;
 
-/// The best layout if the devices reached another share of their peaks.
-struct OtherEfficiency {
-  double efficiency = 0;
+/// The best layout on devices that are faster or slower than assumed.
+struct OtherDevice {
+  std::string part;       ///< The slower part: "products", "links"; "" = all, by a roofline.
+  double share = 0;       ///< Of that part's speed; of the peaks, by a roofline.
   std::size_t first = 0;  ///< Index into SearchReport::best.
   double gain = 0;        ///< Its gain in speed over the first row, as a share.
 };
@@ -52,9 +53,12 @@ struct SearchReport {
   std::uint64_t cannot_run = 0;
   std::optional<SearchRow> nearest;  ///< The misfit that lacks the least memory.
   std::string why_not;    ///< The reason of the first layout that cannot run; "" = all can run.
-  double efficiency = 0;  ///< The assumed efficiency; 0 = times were not estimated.
-  std::vector<OtherEfficiency> others;
-  /// Other efficiencies were not tried, since the scenario is not available.
+  double efficiency = 0;  ///< The roofline's share of the peaks; 0 = no roofline gave the times.
+  /// The number of `best` that are too close to the first to be told from it; nothing unless
+  /// kernels gave the times.
+  std::optional<std::size_t> too_close{};
+  std::vector<OtherDevice> others;
+  /// Other devices were not tried, since the scenario is not available.
   bool others_untried = false;
   std::string command;  ///< The command that predicts the first row alone; "" = no row is reported.
 };
@@ -85,9 +89,14 @@ class SearchTally {
 /// The report of all families of a search at once.
 SearchReport report(SearchPart part, SearchSelection selection);
 
-/// Predicts the best rows for devices that reach 0.8 and 1.2 times the assumed share of their
-/// peaks. Does nothing if times are not estimated, or if the search varies that share.
-void try_other_efficiencies(const Search& search, SearchReport& report);
+/// Predicts the best rows for other devices: by a roofline, those that reach 0.8 and 1.2 times the
+/// assumed share of their peaks; by kernels, those whose products, or links and network cards,
+/// reach 0.8 times their speed. Counts the rows that are too close to the first. Does nothing if
+/// times are not estimated, if the search varies the device, or if its objective is no speed.
+void try_other_devices(const Search& search, SearchReport& report);
+
+/// How sure the order of the layouts is, a sentence each.
+std::vector<std::string> doubts(const SearchReport& report);
 
 /// The question in a line: the number of layouts, the mini-batch, the objective.
 std::string question(const SearchReport& report);

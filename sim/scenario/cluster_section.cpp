@@ -37,6 +37,7 @@ class ClusterReader {
           flat_cluster(devices ? static_cast<std::uint32_t>(devices->value) : 1, read_link());
     }
     read_memory();
+    read_host_link();
     section_.finish();
     return std::move(choice_);
   }
@@ -79,6 +80,13 @@ class ClusterReader {
     } else {
       *limit = *limit - reserve->value;
     }
+  }
+
+  void read_host_link() {
+    if (choice_.device && choice_.device->preset &&
+        choice_.device->preset->host_bandwidth.count > 0)
+      choice_.host_link = choice_.device->preset->host_bandwidth;
+    if (const auto rate = section_.bandwidth("host_link")) choice_.host_link = rate->value;
   }
 
   static Link read_link_keys(SectionReader& section) {

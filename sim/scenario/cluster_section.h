@@ -24,7 +24,8 @@ struct ClusterChoice {
   bool given = false;  ///< Whether the number of devices is given; if not, the plan decides it.
   Mark mark;           ///< The place of that number, else of the section.
   std::optional<DeviceChoice> device;
-  std::optional<Mark> measured_link;  ///< Set if the link comes from the profile.
+  std::optional<Mark> measured_link;        ///< Set if the link comes from the profile.
+  std::optional<BytesPerSecond> host_link;  ///< Of each device to its host's memory, one way.
   bool link_given = false;
   bool reserve_given = false;
   bool neighbours_slow = true;

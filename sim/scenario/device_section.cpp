@@ -29,6 +29,34 @@ const DevicePreset* preset_of(const Marked<std::string>& name, std::string_view 
   return nullptr;
 }
 
+void read_kernels(SectionReader& section, DeviceChoice& device) {
+  const YamlNode* written = section.child("kernels");
+  const auto path = section.file("kernels");
+  if (!path) return;
+  auto kernels = shared_kernels(path->value);
+  if (!kernels) return section.add_file_problems("kernels", path->mark, kernels.problems());
+  device.kernels = *std::move(kernels);
+  device.kernels_file = written->text;
+}
+
+/// The words of a name, in lower case.
+std::vector<std::string> words_in(std::string_view name) {
+  std::vector<std::string> words(1);
+  for (const char c : lower_case(name)) {
+    const bool is_word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (is_word) {
+      words.back() += c;
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  return words;
+}
+
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 DeviceChoice read_device_keys(SectionReader& section, Diagnostics& problems) {
   DeviceChoice device;
   if (auto name = section.text("preset"))
@@ -51,6 +79,9 @@ DeviceChoice read_device_keys(SectionReader& section, Diagnostics& problems) {
           fmt::format("{} is 0: the device would never be done", section.path_of("efficiency")),
           "the share of its peaks that is counted on, above 0 and at most 1");
   }
+  if (auto name = section.choice("stack", "software stack"))
+    device.stack = find_software_stack(name->value);
+  read_kernels(section, device);
   if (auto share = section.real("link_overlap")) device.link_overlap = share->value;
   if (auto share = section.real("network_overlap")) device.network_overlap = share->value;
   section.finish();
@@ -121,12 +152,44 @@ Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<Num
   roofline.peak = *peak;
   roofline.fp8_peak = device.fp8_peak;
   roofline.memory_bandwidth = *device.memory_bandwidth;
-  roofline.efficiency = device.efficiency;
+  roofline.efficiency = device.efficiency.value_or(kUsualEfficiency);
   roofline.link_bandwidth = device.link_bandwidth;
   roofline.network_bandwidth = device.network_bandwidth;
-  roofline.link_overlap = device.link_overlap;
-  roofline.network_overlap = device.network_overlap;
+  roofline.link_overlap = device.link_overlap.value_or(0);
+  roofline.network_overlap = device.network_overlap.value_or(0);
   return roofline;
+}
+
+KernelModel kernels_of(const DeviceChoice& device, const DeviceRoofline& roofline) {
+  const auto rate = [](const auto& quantity) {
+    return quantity ? static_cast<double>(quantity->count) : 0;
+  };
+  const auto peak = static_cast<double>(roofline.peak.count);
+  return {{.traits = device.preset ? kernel_traits(device.preset->name) : usual_kernel_traits(peak),
+           .peak = peak,
+           .fp8_peak = rate(roofline.fp8_peak),
+           .memory_bandwidth = static_cast<double>(roofline.memory_bandwidth.count),
+           .link = rate(roofline.link_bandwidth),
+           .network = rate(roofline.network_bandwidth)},
+          device.stack ? *device.stack : usual_stack(),
+          device.kernels};
+}
+
+std::optional<std::string> other_device_note(const DeviceChoice& device) {
+  if (!device.kernels || !device.preset) return std::nullopt;
+  const std::string& measured = device.kernels->table().device;
+  const std::vector<std::string> words = words_in(measured);
+  const std::vector<std::string> own = words_in(device.preset->name);
+  const bool is_own = contains(words, own.front());
+  const bool is_other =
+      !is_own && std::any_of(device_presets().begin(), device_presets().end(),
+                             [&](const DevicePreset& preset) {
+                               return contains(words, words_in(preset.name).front());
+                             });
+  const bool is_card = is_own && contains(words, "pcie") && contains(own, "sxm");
+  if (!is_other && !is_card) return std::nullopt;
+  return fmt::format("cluster.device.kernels holds times of '{}', and cluster.device is '{}'",
+                     clipped(measured), device.preset->name);
 }
 
 }  // namespace plumbline

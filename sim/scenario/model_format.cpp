@@ -2,8 +2,10 @@
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/expert_routing.h"
+#include "models/import/transformer_layers.h"
 #include "models/profile/layer_format.h"
 #include "models/profile/model_checks.h"
+#include "models/profile/op_format.h"
 #include "sim/scenario/model_section.h"
 #include "sim/scenario/scenario_format.h"
 #include "sim/scenario/synonyms.h"
@@ -42,6 +44,7 @@ const SectionFormat& model_section_format() {
                {"uniform", {section(&uniform_format)}, "Equal layers in a chain."},
                layers_key(),
                edges_key(),
+               ops_key(),
                {"pipedream", {file()}, "A profile of PipeDream's, graph.txt, read directly."},
                {"network",
                 {file()},
@@ -68,11 +71,21 @@ const SectionFormat& model_section_format() {
                 "false"},
                {"context_parallel",
                 {count(1, kMaxShared)},
-                "GPUs that share the tokens of each sample, and gather keys and values.",
+                "GPUs that share the tokens of each sample.",
                 "1"},
+               {"context_exchange",
+                {words({kContextExchanges.begin(), kContextExchanges.end()})},
+                "What these send each other: all keys and values (ring attention), or tokens for "
+                "heads in front of attention, and back behind it (DeepSpeed Ulysses).",
+                "keys"},
                {"expert_parallel",
                 {count(1, kMaxShared)},
                 "GPUs that share the experts of each layer, each with tokens of its own.",
+                "1"},
+               {"expert_tensor_parallel",
+                {count(1, kMaxShared)},
+                "GPUs that divide each expert; expert_parallel times as many share the experts of "
+                "each layer.",
                 "1"},
                {"dispatch",
                 {words({kDispatches.begin(), kDispatches.end()})},
@@ -96,6 +109,11 @@ const SectionFormat& model_section_format() {
                 {boolean()},
                 "Whether tokens on their way to experts, and gradients on theirs, are in fp8.",
                 "false"},
+               {"cross_entropy",
+                {words({kCrossEntropies.begin(), kCrossEntropies.end()})},
+                "Whether the loss keeps one copy of the logits in fp32, or the logits and the "
+                "logarithms of their softmax, as PyTorch's cross_entropy does; absent: memory as "
+                "fused, kernels as those of cluster.device.stack."},
                {"mtp",
                 {boolean()},
                 "Whether the modules that predict further tokens are trained, too.",
@@ -123,12 +141,15 @@ const SectionFormat& model_section_format() {
                 {"tensor_parallel", "huggingface"},
                 {"sequence_parallel", "huggingface"},
                 {"context_parallel", "huggingface"},
+                {"context_exchange", "huggingface"},
                 {"expert_parallel", "huggingface"},
+                {"expert_tensor_parallel", "huggingface"},
                 {"dispatch", "huggingface"},
                 {"flash_attention", "huggingface"},
                 {"fused_swiglu", "huggingface"},
                 {"fp8_linear", "huggingface"},
                 {"fp8_dispatch", "huggingface"},
+                {"cross_entropy", "huggingface"},
                 {"mtp", "huggingface"},
                 {"split_blocks", "huggingface"},
                 {"dropout", "huggingface"},
@@ -136,6 +157,7 @@ const SectionFormat& model_section_format() {
                 {"hidden_dropout", "huggingface"}},
       .excludes = {{"dtype", "profile", "pipedream"},
                    {"group", "profile", "pipedream", "huggingface"},
+                   {"ops", "profile", "pipedream", "huggingface"},
                    {"batch", "huggingface"}},
       .elsewhere = words_elsewhere};
   return model;

@@ -152,14 +152,18 @@ class ModelSectionReader {
     read_.model.edit().profile.group = read_group(section_, problems_);
   }
 
+  NamedOps read_ops() { return {section_, read_.model->profile.dtype, problems_}; }
+
   void read_uniform() {
     auto uniform = section_.section("uniform");
     uniform->require("layers");
     const auto layers = uniform->count("layers");
     Layer layer;
-    const LayerCosts costs = read_layer_costs(*uniform, layer, problems_);
-    uniform->finish();
     read_numbers_and_group();
+    NamedOps ops = read_ops();
+    const LayerCosts costs = read_layer_costs(*uniform, layer, ops, problems_);
+    uniform->finish();
+    if (problems_.empty()) ops.report_unused();
     if (!layers) return;
     std::vector<Layer> chain;
     chain.reserve(static_cast<std::size_t>(layers->value));
@@ -174,11 +178,13 @@ class ModelSectionReader {
 
   void read_written_out() {
     read_numbers_and_group();
-    auto list = read_layers(section_, "layers", problems_);
+    NamedOps ops = read_ops();
+    auto list = read_layers(section_, "layers", ops, problems_);
     if (!list) {
       section_.child("edges");
       return;
     }
+    if (problems_.empty()) ops.report_unused();
     auto graph = read_edges(section_, "edges", std::move(list->layers), problems_);
     if (!graph) return;
     read_.model.edit().graph = *std::move(graph);

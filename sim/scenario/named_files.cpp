@@ -13,7 +13,8 @@ namespace {
 
 bool names_file(std::string_view key) {
   return key == "model.profile" || key == "model.pipedream" || key == "model.network" ||
-         key == "model.huggingface" || key == "schedule.file" || key == "plan.file";
+         key == "model.huggingface" || key == "schedule.file" || key == "plan.file" ||
+         key == "cluster.device.kernels";
 }
 
 void add(std::vector<NamedFile> more, std::vector<NamedFile>& files) {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "models/profile/roofline.h"
+#include "models/profile/estimate.h"
 
 namespace plumbline {
 

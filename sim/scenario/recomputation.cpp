@@ -1,15 +1,21 @@
-// Reads the choice of recomputation, and applies it to stages.
+// Reads what is not kept, and applies it to the model and its stages.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/recomputation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "base/bug.h"
+#include "base/quantity.h"
 #include "base/section_reader.h"
+#include "models/profile/offload.h"
+#include "sim/scenario/cluster_section.h"
 #include "sim/scenario/placement.h"
+#include "sim/scenario/scenario.h"
+#include "sim/scenario/transformer_section.h"
 
 namespace plumbline {
 namespace {
@@ -40,6 +46,30 @@ RecomputedLayers read_layers(SectionReader& schedule, const YamlNode& node) {
   return {};
 }
 
+/// The modules in the list `recompute_modules`; errors leave them out.
+RecomputeModules read_modules(SectionReader& schedule) {
+  RecomputeModules modules;
+  const std::vector<YamlNode>* const list = schedule.list("recompute_modules");
+  if (!list) return modules;
+  if (list->empty())
+    schedule.error(schedule.mark_of("recompute_modules"),
+                   "schedule.recompute_modules is an empty list", "schedule.recompute: none");
+  const std::vector<std::string> names(kRecomputeModules.begin(), kRecomputeModules.end());
+  for (const YamlNode& node : *list) {
+    const auto found = std::find(names.begin(), names.end(), node.text);
+    if (found != names.end()) {
+      modules.insert(static_cast<RecomputeModule>(found - names.begin()));
+      continue;
+    }
+    const std::string near = did_you_mean(node.text, names);
+    schedule.error(
+        node.mark,
+        fmt::format("schedule.recompute_modules has '{}', which is no module", clipped(node.text)),
+        near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : near);
+  }
+  return modules;
+}
+
 }  // namespace
 
 RecomputeChoice read_recomputation(SectionReader& schedule) {
@@ -58,7 +88,88 @@ RecomputeChoice read_recomputation(SectionReader& schedule) {
                      "schedule.recompute: layers");
     }
   }
+  if (schedule.has("recompute_modules")) {
+    choice.modules_mark = schedule.mark_of("recompute_modules");
+    choice.modules = read_modules(schedule);
+  }
   return choice;
+}
+
+std::optional<Diagnostic> choose_modules(const RecomputeChoice& choice,
+                                         TransformerChoice* transformer,
+                                         std::vector<std::string>& notes) {
+  if (!choice.modules) return std::nullopt;
+  if (!transformer) {
+    return input_error(choice.modules_mark,
+                       "schedule.recompute_modules stands without model.huggingface",
+                       "the layers of other models say themselves what they make again: selective, "
+                       "beside their activation");
+  }
+  if (choice.kind == Recompute::selective) {
+    transformer->options.recompute_modules = choice.modules;
+  } else {
+    notes.emplace_back(
+        "schedule.recompute_modules does nothing here: it goes with recompute: selective");
+  }
+  return std::nullopt;
+}
+
+std::optional<Diagnostic> resolve_recomputation(Scenario& scenario) {
+  const RecomputeChoice& recompute = scenario.schedule.recompute;
+  if (recompute.kind != Recompute::layers && recompute.kind != Recompute::selective)
+    return std::nullopt;
+  bool any = false;
+  for (Measurement& measurement : scenario.model.edit().profile.measurements) {
+    for (LayerCosts& layer : measurement.layers) {
+      if (recompute.kind == Recompute::selective) {
+        layer.recomputation = Recomputed::selective;
+        any = any || layer.selective;
+      } else if (layer.ops && !layer.ops->is_block()) {
+        layer.recomputation = Recomputed::nothing;
+      }
+    }
+  }
+  if (any || recompute.kind == Recompute::layers) return std::nullopt;
+  if (recompute.modules) {
+    return input_error(recompute.modules_mark,
+                       "schedule.recompute_modules names no module that a layer of this model has");
+  }
+  return input_error(recompute.mark,
+                     "schedule.recompute is 'selective', but no layer says what it makes again",
+                     "selective: {activation: 8 MiB, forward: 10 us} beside a layer's activation; "
+                     "plumbline import huggingface writes it");
+}
+
+std::optional<Diagnostic> offload_activations(Scenario& scenario, const ClusterChoice& cluster) {
+  const std::optional<Marked<double>>& share = scenario.schedule.offload;
+  if (!share || share->value == 0) return std::nullopt;
+  const Recompute kind = scenario.schedule.recompute.kind;
+  if (kind == Recompute::full || kind == Recompute::layers) {
+    return input_error(share->mark,
+                       fmt::format("schedule.offload is {:g}, and schedule.recompute keeps inputs "
+                                   "alone",
+                                   share->value),
+                       "schedule.recompute: selective or none, or schedule.offload: 0");
+  }
+  if (!cluster.host_link) {
+    return input_error(share->mark,
+                       fmt::format("schedule.offload is {:g}, but the bandwidth of the devices' "
+                                   "links to their hosts is not known",
+                                   share->value),
+                       "cluster.host_link: 50 GB/s, or a cluster.device whose preset has it");
+  }
+  const OffloadedLayers effect =
+      offload_activations(scenario.model.edit().profile, share->value, *cluster.host_link);
+  const auto longer = [](std::size_t count, Duration by) {
+    return count == 0 ? "none" : fmt::format("{}, by {} in all", count, to_text(by));
+  };
+  scenario.notes.push_back(fmt::format(
+      "schedule.offload: {:g} % of what {} layers keep, over {}; forwards that this makes longer: "
+      "{}; backwards: {}",
+      100 * share->value, effect.layers, to_text(*cluster.host_link),
+      longer(effect.longer_forwards, effect.forward),
+      longer(effect.longer_backwards, effect.backward)));
+  return std::nullopt;
 }
 
 Result<std::vector<std::uint32_t>> recomputed_layers(const RecomputeChoice& choice,

@@ -63,6 +63,8 @@ class ScenarioReader {
       error(node.mark, fmt::format("kind is '{}': this is no scenario", clipped(*kind)),
             *kind == "network" || *kind == "profile"
                 ? fmt::format("a scenario names it: model: {{{}: {}}}", *kind, path_)
+            : *kind == "kernels"
+                ? fmt::format("a scenario names it: cluster: {{device: {{kernels: {}}}}}", path_)
                 : "a scenario has no kind");
     }
     return std::move(problems_);
@@ -145,6 +147,7 @@ class ScenarioReader {
       choice.pairs_mark = kind->mark;
     }
     choice.recompute = read_recomputation(*section);
+    choice.offload = section->real("offload");
     if (auto kind = section->choice("weights", "kind of weight versions")) {
       choice.updates.weights = kind->value == "vertical-sync" ? WeightRule::vertical_sync
                                : kind->value == "none"        ? WeightRule::none
@@ -347,7 +350,46 @@ class ScenarioReader {
             "backward gathers its weights");
       }
     }
+    read_flush(*section);
     section->finish();
+  }
+
+  void read_flush(SectionReader& section) {
+    const auto flush = section.choice("flush", "kind of flush");
+    if (!flush) return;
+    scenario_.flush_mark = flush->mark;
+    scenario_.flushes = flush->value == "all";
+    if (scenario_.flushes) return;
+    const auto refuse = [&](const std::string& why, const std::string& help) {
+      section.error(flush->mark, "training.flush is none, but " + why, help);
+    };
+    ScheduleChoice& choice = scenario_.schedule;
+    if (choice.asynchronous()) {
+      refuse(fmt::format("the schedule '{}' has no flush to leave out", choice.rule->name),
+             "its devices never wait for the end of a mini-batch: leave training.flush out");
+    } else if (scenario_.gather_ahead) {
+      refuse(
+          "training.gather is with-forward: weights that are gathered ahead of a mini-batch are "
+          "simulated with a flush only",
+          "training.gather: behind-update, or training.flush: all");
+    } else if (scenario_.sharded == Sharded::weights) {
+      refuse(
+          "training.zero_stage is 3: weights that are gathered ahead of a mini-batch's forwards "
+          "are "
+          "simulated with a flush only",
+          "training.zero_stage: 2 or less, or training.flush: all");
+    } else if (choice.in_order && !choice.blocking) {
+      refuse(
+          "schedule.communication is in-order: transfers that wait for others of their device are "
+          "simulated with a flush only",
+          "schedule.communication: free, or training.flush: all");
+    }
+    if (choice.mini_batches > 1) {
+      scenario_.notes.emplace_back(
+          "schedule.mini_batches is left out: without a flush (training.flush: none) one "
+          "mini-batch tells the period");
+      choice.mini_batches = 1;
+    }
   }
 
   void read_overhead(SectionReader& file) {
@@ -360,6 +402,7 @@ class ScenarioReader {
     if (file.check_word("overhead", {"measured"})) return;
     auto section = file.section("overhead");
     scenario_.overheads = read_overheads(*section);
+    written_.per_op_given = section->has("per_op");
     section->finish();
   }
 

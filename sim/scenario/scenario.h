@@ -16,6 +16,7 @@
 #include "models/import/transformer_layers.h"
 #include "models/network/network.h"
 #include "models/profile/profile.h"
+#include "models/profile/roofline.h"
 #include "schedules/files/schedule_file.h"
 #include "schedules/generators/generators.h"
 #include "schedules/order/weight_versions.h"
@@ -27,6 +28,7 @@
 
 namespace plumbline {
 
+class KernelModel;
 struct ModelSection;
 struct YamlNode;
 
@@ -49,8 +51,9 @@ struct ScheduleChoice {
   bool overlaps_pairs = false;  ///< Neighbours F and B run at the same time.
   Mark pairs_mark;
   RecomputeChoice recompute;
-  UpdateRule updates;           ///< For asynchronous schedules only.
-  std::optional<Bytes> bucket;  ///< The size as given.
+  std::optional<Marked<double>> offload;  ///< The share of activations that hosts hold.
+  UpdateRule updates;                     ///< For asynchronous schedules only.
+  std::optional<Bytes> bucket;            ///< The size as given.
 
   /// The rule, if devices have several stages or backwards have two parts; else null.
   const ChunkRule* chunk_rule() const { return rule && rule->chunks ? &*rule->chunks : nullptr; }
@@ -81,8 +84,9 @@ struct Scenario {
   std::int64_t micro_batch_size = 1;
   std::int64_t copies =
       1;  ///< Copies of the pipeline: data_parallel, or all devices with data-parallel.
-  std::optional<FlopsPerSecond> peak;  ///< The device's peak in the model's number format.
-  std::optional<double> efficiency;    ///< The share of the peaks that estimated times assume.
+  std::optional<FlopsPerSecond> peak;           ///< The device's peak in the model's number format.
+  std::optional<DeviceRoofline> estimated_for;  ///< The device that times are estimated for.
+  std::shared_ptr<const KernelModel> kernels;   ///< Its kernels; null = its roofline gives them.
   double optimizer_state = 0;
   double gradient_width = 1;  ///< Bytes of gradients per byte of parameters.
   Mark gradient_mark;
@@ -91,6 +95,9 @@ struct Scenario {
   bool gather_ahead = false;  ///< Weights of a sharded optimizer are gathered beside the next
                               ///< forwards.
   Mark gather_mark;
+  bool flushes =
+      true;  ///< All devices end a mini-batch before any begins the next: training.flush.
+  Mark flush_mark;
   Overheads overheads;
   std::optional<NoiseSection> noise;  ///< Set if runs with noise are sampled.
   std::vector<std::string> notes;     ///< Remarks of reading that are no errors.

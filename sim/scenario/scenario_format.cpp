@@ -5,6 +5,7 @@
 
 #include "models/hardware/device_presets.h"
 #include "models/import/expert_routing.h"
+#include "models/import/recompute_modules.h"
 #include "models/profile/layer_format.h"
 #include "models/profile/model_checks.h"
 #include "schedules/generators/generators.h"
@@ -44,15 +45,24 @@ const SectionFormat& device_format() {
             {bandwidth()},
             "The bandwidth of its own network card, each way: what `link: network` takes, and a "
             "layer's network_traffic."},
-           {"efficiency", {real(1)}, "The share of its peaks that is counted on, above 0.", "0.5"},
+           {"stack",
+            {words(software_stack_names())},
+            "The training framework, whose kernels and overlaps are assumed for a model given by "
+            "its config.json.",
+            usual_stack().name},
+           {"kernels",
+            {file()},
+            "A table of measured kernel times (kind: kernels), which go before those of the "
+            "model."},
+           {"efficiency",
+            {real(1)},
+            "The share of its peaks that is counted on, above 0. Given: times by a roofline, not "
+            "kernel by kernel. Default for layers that give FLOPs: 0.5."},
            {"link_overlap",
             {real(1)},
-            "The share of a layer's link_traffic that the layer's computing hides.",
-            "0"},
-           {"network_overlap",
-            {real(1)},
-            "The share of a layer's network_traffic that the layer's computing hides.",
-            "0"}},
+            "The share of a layer's traffic in a server that the layer's computing hides. Default: "
+            "that of the stack; for layers that give FLOPs 0."},
+           {"network_overlap", {real(1)}, "The same for its traffic between servers."}},
       .some_group = {{"preset"}, {"peak", "memory_bandwidth"}}};
   return device;
 }
@@ -97,6 +107,10 @@ const SectionFormat& cluster_format() {
                 {section(&link_format), words({"measured", "device", "network"})},
                 "The link of each ordered pair of devices; `measured`: the profile's; `device` and "
                 "`network`: the link and the network card of cluster.device; absent: free."},
+               {"host_link",
+                {bandwidth()},
+                "The bandwidth between each device and its host's memory, each way, over which "
+                "schedule.offload copies; absent: that of a preset, which is its peak."},
                {"slowdown",
                 {words({"measured", "none"})},
                 "Whether devices of one machine slow each other down as the profile says they do; "
@@ -178,6 +192,17 @@ const SectionFormat& schedule_format() {
             "again, from its first one on in the model's order; a list: of each stage by itself; "
             "fit: as few in all as the memory needs.",
             "all"},
+           {"recompute_modules",
+            {list({words({kRecomputeModules.begin(), kRecomputeModules.end()})}, 1)},
+            "With recompute: selective of a model.huggingface, which modules of each layer run "
+            "again, named as Megatron Core's --recompute-modules are; mlp_act: the activation of "
+            "MLPs that all tokens go through. Absent: what costs little."},
+           {"offload",
+            {real(1)},
+            "The share of what each layer keeps that is copied to the host's memory beside its "
+            "forward, and back beside its backward; of a model.huggingface what its blocks keep. "
+            "With recompute: none or selective.",
+            "0"},
            {"weights",
             {words({"stash", "vertical-sync", "none", "two"})},
             "Which versions of the weights are kept; only for pipedream.",
@@ -236,7 +261,14 @@ const SectionFormat& training_format() {
             "next "
             "mini-batch begins, beside the forwards, the first of which wait for theirs, bucket by "
             "bucket where schedule.bucket is given.",
-            "behind-update"}},
+            "behind-update"},
+           {"flush",
+            {words({"all", "none"})},
+            "all: every device ends a mini-batch before any begins the next; none: each updates "
+            "when its own work is done, and begins the next at once, as with the optimizer's "
+            "post-validation of zero-bubble schedules. Not for pipedream, which never flushes; "
+            "real runs flush.",
+            "all"}},
       .elsewhere = words_elsewhere};
   return training;
 }

@@ -17,6 +17,8 @@ const std::vector<std::pair<std::string, std::string>>& words_elsewhere() {
         {"context_parallel_size", "model.context_parallel"},
         {"ep", "model.expert_parallel"},
         {"expert_model_parallel_size", "model.expert_parallel"},
+        {"etp", "model.expert_tensor_parallel"},
+        {"expert_tensor_parallel_size", "model.expert_tensor_parallel"},
         {"pp", "plan.stages"},
         {"pipeline_parallel", "plan.stages"},
         {"pipeline_model_parallel_size", "plan.stages"},

@@ -23,11 +23,16 @@ constexpr TransformerOptionNames kScenarioNames = {
     .tensor_parallel = "model.tensor_parallel",
     .sequence_parallel = "model.sequence_parallel",
     .context_parallel = "model.context_parallel",
+    .context_exchange = "model.context_exchange",
     .expert_parallel = "model.expert_parallel",
+    .expert_tensor_parallel = "model.expert_tensor_parallel",
+    .dispatch = "model.dispatch",
     .devices_per_server = "cluster.gpus_per_server",
     .fp8_linear = "model.fp8_linear",
     .fp8_dispatch = "model.fp8_dispatch",
+    .cross_entropy = "model.cross_entropy",
     .mtp = "model.mtp",
+    .split_blocks = "model.split_blocks",
     .dropout = "model.dropout",
 };
 
@@ -41,9 +46,12 @@ std::string name_of(const std::string& path, const TransformerShape& shape) {
 
 const std::vector<std::string_view>& transformer_keys() {
   static const std::vector<std::string_view> keys = {
-      "sequence", "tensor_parallel", "sequence_parallel", "context_parallel",  "expert_parallel",
-      "dispatch", "flash_attention", "fused_swiglu",      "fp8_linear",        "fp8_dispatch",
-      "mtp",      "split_blocks",    "dropout",           "attention_dropout", "hidden_dropout"};
+      "sequence",         "tensor_parallel",  "sequence_parallel",
+      "context_parallel", "context_exchange", "expert_parallel",
+      "dispatch",         "flash_attention",  "fused_swiglu",
+      "fp8_linear",       "fp8_dispatch",     "mtp",
+      "split_blocks",     "dropout",          "attention_dropout",
+      "hidden_dropout",   "cross_entropy",    "expert_tensor_parallel"};
   return keys;
 }
 
@@ -64,9 +72,14 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   };
   take("tensor_parallel", options.tensor_parallel);
   take("context_parallel", options.context_parallel);
+  if (const auto exchange = section.choice("context_exchange", "exchange of attention"))
+    options.context_exchange = context_exchange_of(exchange->value);
   take("expert_parallel", options.expert_parallel);
-  if (const auto dispatch = section.choice("dispatch", "way to experts"))
+  take("expert_tensor_parallel", options.expert_tensor_parallel);
+  if (const auto dispatch = section.choice("dispatch", "way to experts")) {
     options.dispatch = dispatch_of(dispatch->value);
+    options.dispatch_given = true;
+  }
   // With one GPU the flag has no effect, so that a sweep of tensor_parallel may begin with 1.
   if (const auto flag = section.boolean("sequence_parallel"))
     options.sequence_parallel = flag->value && options.tensor_parallel > 1;
@@ -74,6 +87,8 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   if (const auto flag = section.boolean("fused_swiglu")) options.fused_swiglu = flag->value;
   if (const auto flag = section.boolean("fp8_linear")) options.fp8_linear = flag->value;
   if (const auto flag = section.boolean("fp8_dispatch")) options.fp8_dispatch = flag->value;
+  if (const auto way = section.choice("cross_entropy", "cross entropy"))
+    options.fused_loss = way->value == kCrossEntropies[0];
   if (const auto flag = section.boolean("mtp")) options.mtp = flag->value;
   if (const auto flag = section.boolean("split_blocks")) options.split_blocks = flag->value;
   const auto take_rate = [&](std::string_view key, std::optional<double>& value) {

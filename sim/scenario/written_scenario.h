@@ -24,6 +24,7 @@ struct WrittenScenario {
   std::optional<Marked<std::int64_t>> mini_batch_size;   ///< training.mini_batch_size.
   OptimizerKeys optimizer;                ///< The keys of the optimizer that are given.
   std::optional<Mark> measured_overhead;  ///< `overhead: measured`.
+  bool per_op_given = false;              ///< overhead.per_op.
 };
 
 /// Decides the values that depend on several sections: devices from GPUs, copies, micro-batches per

@@ -173,7 +173,7 @@ class Enumeration {
             for (const Choice expert : experts(each)) {
               with("model.expert_parallel", expert, [&] {
                 const std::int64_t e = expert.value_or(facts_.options->expert_parallel);
-                each_sequence_sharing(t, each, std::max(e, each));
+                each_sequence_sharing(t, each, std::max(expert_devices(e), each));
               });
             }
           });
@@ -220,11 +220,20 @@ class Enumeration {
     return values;
   }
 
+  /// The devices that share experts with `parallel` of them, each divided as the scenario says.
+  std::int64_t expert_devices(std::int64_t parallel) const {
+    TransformerOptions options = *facts_.options;
+    options.expert_parallel = parallel;
+    return options.expert_devices();
+  }
+
   std::vector<Choice> experts(std::int64_t each) const {
     if (!is_open("model.expert_parallel") || !facts_.shape->has_experts()) return {std::nullopt};
-    std::vector<Choice> values = {1};
+    std::vector<Choice> values;
+    if (facts_.options->expert_tensor_parallel == 1) values.emplace_back(1);
     for (const Choice e : divisors(facts_.gpus, facts_.shape->experts)) {
-      if (*e > 1 && *e % each == 0 && facts_.shape->experts % *e == 0) values.push_back(e);
+      if (*e > 1 && expert_devices(*e) % each == 0 && facts_.shape->experts % *e == 0)
+        values.push_back(e);
     }
     return values;
   }
@@ -395,6 +404,7 @@ const std::vector<std::string>& layout_keys() {
                                                 "model.sequence_parallel",
                                                 "model.context_parallel",
                                                 "model.expert_parallel",
+                                                "model.expert_tensor_parallel",
                                                 "plan.stages",
                                                 "plan.partition",
                                                 "plan.replicas",

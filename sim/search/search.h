@@ -38,7 +38,9 @@ class Search {
   /// micro-batches hold at least as much. Once `stop` is set, predicts no further layout.
   FamilyResult evaluate(const LayoutFamily& family, const std::atomic<bool>* stop = nullptr) const;
 
-  /// The scenario of a layout, with its plan resolved, under `more` overrides.
+  /// The scenario of a layout as written, under `more` overrides.
+  Result<Scenario> read(const Layout& layout, const std::vector<std::string>& more = {}) const;
+  /// The same with its plan resolved.
   Result<Scenario> scenario(const Layout& layout, const std::vector<std::string>& more = {}) const;
 
  private:
@@ -65,8 +67,6 @@ class Search {
   void note_kept_keys();
   std::string fingerprint(const std::vector<std::string>& arguments, bool free) const;
   Layout layout_of(const LayoutFamily& family, std::size_t index) const;
-  /// The scenario as written, before its plan is resolved.
-  Result<Scenario> read(const Layout& layout, const std::vector<std::string>& more) const;
   /// The errors that every layout has, for any values of the open keys. If one layout can be read,
   /// there are none, and its notes are kept.
   Diagnostics read_any();

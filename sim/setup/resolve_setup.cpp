@@ -13,6 +13,7 @@
 #include "schedules/order/in_flight.h"
 #include "schedules/order/pairs.h"
 #include "schedules/order/weight_versions.h"
+#include "sim/engine/period.h"
 #include "sim/engine/simulate.h"
 #include "sim/scenario/placement.h"
 #include "sim/setup/buckets.h"
@@ -359,7 +360,12 @@ std::optional<Diagnostics> complete(const Scenario& scenario, std::vector<LayerC
   return std::nullopt;
 }
 
+/// The end of a run; without a flush, the begin of the next mini-batch.
 SimTime end_of_run(const OpGraph& graph) {
+  if (!graph.flushes) {
+    const Trace trace = graph.rates_change() ? simulate(graph) : longest_path(graph);
+    return SimTime(shortest_period(graph, trace));
+  }
   if (!graph.rates_change()) return longest_path_end(graph);
   SimTime end;
   for (const Span& span : simulate(graph).spans) end = std::max(end, span.end);
@@ -407,6 +413,7 @@ TrainingSetup without_plan(const Scenario& scenario) {
   setup.group = choice.group;
   setup.notes = scenario.notes;
   setup.rules = {.mini_batches = choice.mini_batches,
+                 .flushes = scenario.flushes,
                  .blocking = choice.blocking,
                  .blocking_link = scenario.blocking_link,
                  .recompute = choice.recompute.kind,
@@ -427,6 +434,8 @@ Result<std::vector<LayerCosts>> layer_costs(const Scenario& scenario, TrainingSe
   const Profile& profile = scenario.model->profile;
   SizedCosts sized = costs_at(profile, scenario.micro_batch_size);
   if (!sized.estimated.empty()) setup.estimated.push_back(sized.estimated);
+  setup.errors = profile.errors;
+  if (setup.errors) setup.estimated.push_back(estimate_of(*setup.errors));
   if (const SliceChoice& slices = scenario.schedule.slices; slices.count > 1) {
     cut_into_slices(sized.layers, slices.count);
     for (std::string& note :

@@ -9,7 +9,7 @@ namespace plumbline {
 
 double TrainingSetup::iteration_time_of(const Metrics& run) const {
   return run.steady ? run.steady->period_s * micro_batches
-                    : seconds(run.makespan) / rules.mini_batches;
+                    : seconds(run.whole()) / rules.mini_batches;
 }
 
 MemoryRules memory_rules(const TrainingSetup& setup) {

@@ -15,6 +15,7 @@
 #include "base/diagnostic.h"
 #include "base/shared_value.h"
 #include "models/hardware/cluster.h"
+#include "models/kernels/published_errors.h"
 #include "models/network/network.h"
 #include "models/profile/profile.h"
 #include "schedules/generators/generators.h"
@@ -88,12 +89,20 @@ struct TrainingSetup {
   AssumedSplit split;  ///< Reported among the estimates and the notes.
   std::vector<std::string> estimated;
   std::vector<std::string> notes;
+  std::optional<PublishedErrors> errors{};  ///< Set if all times come from kernels.
 
+  /// The origin of times that a table of kernels gave; nothing without one.
+  const std::optional<KernelShares>& kernel_shares() const { return model->profile.kernel_shares; }
   /// Removes the assumptions about backwards from the report: the backwards are measured.
   void forget_split() {
     std::erase(notes, split.note());
     std::erase(estimated, split.estimate());
     split = {};
+  }
+  /// Removes what is said of predictions: the run was measured.
+  void forget_errors() {
+    if (errors) std::erase(estimated, estimate_of(*errors));
+    errors.reset();
   }
   /// The copies of the whole pipeline. Device q of copy c is cluster device q x copies + c.
   std::uint32_t copies() const { return rules.copies; }

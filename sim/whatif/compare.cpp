@@ -204,6 +204,7 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
   run.micro_batches = p.setup.micro_batches;
   run.slices = p.setup.slices;
   run.iteration_time_s = p.iteration_time_s;
+  run.likely_time = p.likely_iteration_time();
   run.throughput_samples_per_s = p.throughput_samples_per_s;
   run.devices_used = p.devices_used();
   run.devices_in_all = p.devices_in_all();
@@ -211,7 +212,7 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
   run.layers = p.layers();
   if (const auto parameters = p.parameters()) run.parameters_bytes = parameters->count;
   if (p.model_flops) run.model_flops_per_sample = *p.model_flops / p.samples_per_iteration();
-  run.flushes = !m.steady;
+  run.flushes = !m.steady && p.graph.flushes;
   run.model_flops_utilization = p.model_flops_utilization();
   run.bubble_fraction = m.steady ? m.steady->bubble_fraction : m.bubble_fraction();
   run.communication_stall_fraction = m.communication_stall_fraction();

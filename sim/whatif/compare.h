@@ -37,6 +37,7 @@ struct ComparedRun {
   std::int64_t micro_batches = 1;
   std::int64_t slices = 1;  ///< Per micro-batch.
   double iteration_time_s = 0;
+  std::optional<TimeRange> likely_time;  ///< Nine of ten such runs lie in it; nothing = unknown.
   std::optional<double> throughput_samples_per_s;
   std::optional<double> model_flops_utilization;
   double bubble_fraction = 0;  ///< The steady state's, if there is one.

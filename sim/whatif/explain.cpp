@@ -6,13 +6,15 @@
 #include <algorithm>
 
 #include "sim/engine/critical.h"
+#include "sim/engine/period.h"
 #include "sim/prediction/iteration_clock.h"
 
 namespace plumbline {
 namespace {
 
 /// The nodes of the path that count, and the time from which they count. In an asynchronous run
-/// these are the nodes after the begin of the steady state.
+/// these are the nodes after the begin of the steady state; without a flush, those of the longest
+/// span of a device.
 struct TimedPath {
   std::vector<std::uint32_t> nodes;
   SimTime begin;
@@ -21,8 +23,15 @@ struct TimedPath {
 TimedPath timed_path(const Outcome& outcome) {
   const std::vector<Span>& spans = outcome.trace.spans;
   const IterationClock clock(outcome);
-  if (clock.watched().empty()) return {critical_path(outcome.trace), SimTime{}};
-  TimedPath path{path_to(outcome.trace, clock.watched()[1]), spans[clock.watched()[0]].end};
+  TimedPath path;
+  if (!outcome.graph.flushes) {
+    const DeviceSpan span = longest(device_spans(outcome.graph, outcome.trace));
+    path = {path_to(outcome.trace, span.last), span.begin};
+  } else if (!clock.watched().empty()) {
+    path = {path_to(outcome.trace, clock.watched()[1]), spans[clock.watched()[0]].end};
+  } else {
+    return {critical_path(outcome.trace), SimTime{}};
+  }
   const auto ended = [&](std::uint32_t node) { return spans[node].end <= path.begin; };
   path.nodes.erase(std::remove_if(path.nodes.begin(), path.nodes.end(), ended), path.nodes.end());
   return path;

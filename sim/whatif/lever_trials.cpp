@@ -25,7 +25,7 @@ class LeverTrials {
       graph_.nodes[node].cost = node;
     }
     costs_ = graph_.costs;
-    before_ = static_cast<double>(clock_.length(outcome.trace));
+    before_ = static_cast<double>(clock_.length(outcome.graph, outcome.trace));
   }
 
   const IterationClock& clock() const { return clock_; }
@@ -48,7 +48,7 @@ class LeverTrials {
           cost.bytes = {std::llround((1 - share) * static_cast<double>(cost.bytes.count))};
       }
     }
-    return before_ - static_cast<double>(clock_.length(simulate(graph_)));
+    return before_ - static_cast<double>(clock_.length(graph_, simulate(graph_)));
   }
 
  private:

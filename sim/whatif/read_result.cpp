@@ -120,6 +120,10 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
     run.model_flops_utilization = reader.number_or_null(json, "model_flops_utilization");
   if (json.contains("sent_in_groups_fraction"))
     run.sent_in_groups_fraction = reader.number_or_null(json, "sent_in_groups_fraction");
+  if (json.contains("iteration_time_interval_s")) {
+    const Json& interval = json["iteration_time_interval_s"];
+    run.likely_time = TimeRange{reader.number(interval, "low"), reader.number(interval, "high")};
+  }
   run.communication_stall_fraction = reader.number(json, "communication_stall_fraction");
   read_devices(reader, json, static_cast<double>(reader.count(json, "mini_batches")), run);
   const auto steady = reader.number_or_null(json, "steady_bubble_fraction");
@@ -138,7 +142,7 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
     if (const auto flops = reader.number_or_null(json, "model_flops"))
       run.model_flops_per_sample = *flops / run.samples();
   }
-  run.flushes = !steady;
+  run.flushes = !steady && !(json.contains("flush") && json["flush"] == "none");
   run.estimated = texts_of(reader, json, "estimated");
   if (json.contains("notes")) run.notes = texts_of(reader, json, "notes");
   run.devices_used = json.contains("devices_used") ? reader.count(json, "devices_used")

@@ -98,7 +98,8 @@ void evaluate_exactly(const Outcome& outcome, const CostIndex& index, std::vecto
 }
 
 /// Where rates change during the run, a small step may make transfers meet, or part them. This can
-/// change more than the step itself is worth. So all levers are tried with one step, and those that
+/// change more than the step itself is worth. Without a flush a step moves both ends of a span. So
+/// all levers are tried with one step, and those that
 /// save the most with several.
 void evaluate_by_events(const Outcome& outcome, const CostIndex& index,
                         std::vector<Lever*>& levers) {
@@ -117,10 +118,10 @@ Sensitivities sensitivities(const Outcome& outcome) {
   Levers levers(outcome);
   std::vector<Lever>& all = levers.all();
   // A lever that is not on a longest path gains nothing. There are two exceptions. An asynchronous
-  // run is timed between two ends, each with its own path. And an op off the path may slow down one
-  // on it.
-  std::vector<bool> matters(all.size(),
-                            outcome.graph.asynchronous() || outcome.graph.has_slowdowns());
+  // run, and one without a flush, is timed between two ends, each with its own path. And an op off
+  // the path may slow down one on it.
+  const bool two_ends = outcome.graph.asynchronous() || !outcome.graph.flushes;
+  std::vector<bool> matters(all.size(), two_ends || outcome.graph.has_slowdowns());
   for (const std::uint32_t node : critical_path(outcome.trace)) {
     for (const std::size_t lever : levers.of(node)) matters[lever] = true;
   }
@@ -129,7 +130,8 @@ Sensitivities sensitivities(const Outcome& outcome) {
     if (matters[i] && !all[i].parts.empty()) asked.push_back(&all[i]);
   }
   Sensitivities result;
-  result.exact = !outcome.graph.rates_change();
+  // Without a flush the time is the longest of several spans, which is no convex function.
+  result.exact = !outcome.graph.rates_change() && outcome.graph.flushes;
   if (result.exact) {
     evaluate_exactly(outcome, levers.index(), asked);
   } else {

@@ -51,8 +51,9 @@ struct Sensitivity {
 struct Sensitivities {
   std::vector<Sensitivity>
       all;  ///< By gain_s, the greatest first; those without any gain come last.
-  /// If true, the derivatives are those of the longest path. If false, rates change during the run:
-  /// the derivatives are what steps of up to a tenth save in simulations, and `until` is not known.
+  /// If true, the derivatives are those of the longest path. If false, rates change during the run,
+  /// or the time is that between two ends on a device (without a flush): the derivatives are what
+  /// steps of up to a tenth save in simulations, and `until` is not known.
   bool exact = true;
 };
 

@@ -53,4 +53,25 @@ inline const std::string kDeepSeek =
         "num_attention_heads": 4, "q_lora_rank": 12, "kv_lora_rank": 10, "qk_nope_head_dim": 8,
         "qk_rope_head_dim": 4, "v_head_dim": 6, "vocab_size": 50})";
 
+/// Plain MLPs: with groups of heads, and with attention and MLP side by side behind two norms or
+/// one.
+inline const std::string kNemotron =
+    R"({"model_type": "nemotron", "hidden_size": 64, "intermediate_size": 160, "vocab_size": 100,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "hidden_act": "relu2", "partial_rotary_factor": 0.5, "attention_dropout": 0})";
+inline const std::string kStarcoder =
+    R"({"model_type": "starcoder2", "hidden_size": 64, "intermediate_size": 160, "vocab_size": 100,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2})";
+inline const std::string kNeoX =
+    R"({"model_type": "gpt_neox", "hidden_size": 64, "intermediate_size": 160, "vocab_size": 100,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "rotary_pct": 0.25,
+        "rotary_emb_base": 10000, "hidden_act": "gelu_fast"})";
+inline const std::string kPhi =
+    R"({"model_type": "phi", "hidden_size": 64, "intermediate_size": 160, "vocab_size": 100,
+        "num_hidden_layers": 2, "num_attention_heads": 4})";
+inline const std::string kFalcon =
+    R"({"model_type": "falcon", "hidden_size": 64, "ffn_hidden_size": 160, "vocab_size": 100,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_kv_heads": 2,
+        "new_decoder_architecture": true})";
+
 }  // namespace plumbline::test

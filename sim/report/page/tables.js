@@ -115,7 +115,8 @@ export function formulaParts(report) {
             `The bubble${name}`, ['', 'By formula', 'In this run'],
             [
               [
-                'Bubble fraction, idle / (devices x makespan)', byFormula('bubble_fraction'),
+                `Bubble fraction, idle / (devices x ${summary.flush ? 'period' : 'makespan'})`,
+                byFormula('bubble_fraction'),
                 formatPercent(summary.bubble_fraction)
               ],
               [

@@ -224,6 +224,54 @@ TEST_CASE("latent attention gathers keys and values as heads take them") {
   CHECK(std::find(lines.begin(), lines.end(), line) != lines.end());
 }
 
+TEST_CASE("devices exchange tokens for heads, each number once there and once back") {
+  TransformerOptions options = tokens(64);
+  options.split_blocks = true;
+  options.context_parallel = 4;
+  const TransformerProfile gathered = profile_of(kLlama, options);
+  options.context_exchange = ContextExchange::heads;
+  const TransformerProfile exchanged = profile_of(kLlama, options);
+  const LayerCosts& ring = gathered.model.profile.measurements[0].layers[1];
+  const LayerCosts& part = exchanged.model.profile.measurements[0].layers[1];
+  // 16 tokens of a device: 4 heads of queries and of what attention makes, keys and values
+  // repeated to 4 heads, of 16 numbers in bf16.
+  const std::int64_t head = 2 * 16 * 16;
+  const std::int64_t all = (4 + 4 + 4 + 4) * head;
+  CHECK(part.work->forward.link_traffic.count == all * 3 / 4);
+  CHECK(part.work->backward_input.link_traffic.count == all * 3 / 4);
+  CHECK(part.work->backward_weight.link_traffic.count == 0);
+  CHECK(part.work->forward.flops == ring.work->forward.flops);
+  CHECK(part.work->backward_input.flops == ring.work->backward_input.flops);
+  // Kept besides: the other copy of keys and values, and attention's output by heads.
+  CHECK(part.activation.count == ring.activation.count + 2 * 2 * head + 4 * head);
+  const auto& lines = exchanged.comments.above_layer.at("block_0_attention");
+  for (const char* line :
+       {"link_traffic, forward and backward for the input: of 8192 = e T 2 (a + 2 g) d",
+        "  (queries, keys, values and what attention makes of them) 3 / 4; and",
+        "  e T (a + 4 g) d = 6144  (queries, keys, values)"}) {
+    CAPTURE(line);
+    CHECK(std::find(lines.begin(), lines.end(), line) != lines.end());
+  }
+  const std::string note =
+      "4 share the tokens of each sample: tokens for heads in front of attention, and back behind "
+      "it; heads of keys and values are repeated 2 times for that";
+  CHECK(std::find(exchanged.notes.begin(), exchanged.notes.end(), note) != exchanged.notes.end());
+  CHECK(exchanged.model.profile.provenance.at("context_exchange") == "heads");
+  CHECK(exchanged.totals.forward_flops == gathered.totals.forward_flops);
+
+  // With scores kept, attention's backward does not read its output, and between servers a half.
+  options.flash_attention = false;
+  options.devices_per_server = 2;
+  const TransformerProfile far = profile_of(kLlama, options);
+  options.context_exchange = ContextExchange::keys;
+  const TransformerProfile far_ring = profile_of(kLlama, options);
+  const LayerCosts& between = far.model.profile.measurements[0].layers[1];
+  CHECK(between.activation.count ==
+        far_ring.model.profile.measurements[0].layers[1].activation.count + 2 * 2 * head);
+  CHECK(between.work->forward.link_traffic.count == all / 4);
+  CHECK(between.work->forward.network_traffic.count == all / 2);
+}
+
 TEST_CASE("whole experts on all devices of groups that share layers and samples") {
   // Two samples of 64 tokens, on four devices each; one of the eight experts on each device.
   for (const std::string& config : {kQwenMoe, kDeepSeek}) {
@@ -270,6 +318,93 @@ TEST_CASE("whole experts on all devices of groups that share layers and samples"
       CHECK(part.work->forward.link_traffic.count == sent + gathered);
       CHECK(part.work->backward_input.link_traffic.count == sent + gathered);
     }
+  }
+}
+
+TEST_CASE("devices that divide experts have thinner ones, and the tokens of each other") {
+  for (const std::string& config : {kQwenMoe, kDeepSeek}) {
+    CAPTURE(config);
+    TransformerOptions options = tokens(64);
+    options.split_blocks = true;
+    options.tensor_parallel = 2;
+    options.sequence_parallel = true;
+    options.expert_parallel = 8;
+    const TransformerProfile whole = profile_of(config, options);
+    options.expert_parallel = 4;
+    options.expert_tensor_parallel = 2;
+    const TransformerProfile divided = profile_of(config, options);
+    CHECK(divided.model.profile.group.devices == 8);
+    CHECK(divided.model.profile.measurements[0].batch == whole.model.profile.measurements[0].batch);
+    CHECK(divided.totals.parameters.value() == whole.totals.parameters.value());
+    CHECK(divided.model.profile.provenance.at("expert_tensor_parallel") == "2");
+    // Two copies of 32 tokens of 32 numbers, in bf16.
+    const std::int64_t copies = 2 * 2 * 32 * 32;
+    for (std::size_t i = 0; i < whole.model.graph.size(); ++i) {
+      CAPTURE(i);
+      const Layer& layer = divided.model.graph.layers()[i];
+      const LayerCosts& before = whole.model.profile.measurements[0].layers[i];
+      const LayerCosts& after = divided.model.profile.measurements[0].layers[i];
+      // Two halves of experts weigh as much as one.
+      CHECK(layer.parameters == whole.model.graph.layers()[i].parameters);
+      CHECK(layer.replicated == whole.model.graph.layers()[i].replicated);
+      CHECK(after.work->forward.flops == before.work->forward.flops);
+      CHECK(after.work->backward_input.flops == before.work->backward_input.flops);
+      CHECK(after.work->backward_weight.flops == before.work->backward_weight.flops);
+      if (layer.kind != "moe") {
+        CHECK(after.work->forward == before.work->forward);
+        continue;
+      }
+      // The other's tokens are kept as well; of what is within experts twice as many, half as wide.
+      CHECK(after.activation.count - before.activation.count == copies);
+      // There and back to 3 of 4 instead of 7 of 8; and half of both's tokens, there and back.
+      const std::int64_t more = 2 * copies * 3 / 4 - 2 * copies * 7 / 8 + 2 * (2 * copies) / 2;
+      for (const auto pass : {&LayerWork::forward, &LayerWork::backward_input}) {
+        CHECK((after.work.value().*pass).link_traffic.count -
+                  (before.work.value().*pass).link_traffic.count ==
+              more);
+      }
+      // Tokens kept: written and read; sums, or their gradients: written and read; and both
+      // experts' halves are touched, as the whole one was.
+      CHECK(after.work->forward.memory_traffic.count - before.work->forward.memory_traffic.count ==
+            2 * copies + 2 * 2 * copies);
+      CHECK(after.work->backward_input.memory_traffic.count -
+                before.work->backward_input.memory_traffic.count ==
+            3 * copies + 2 * 2 * copies);
+      CHECK(after.work->backward_weight.memory_traffic.count -
+                before.work->backward_weight.memory_traffic.count ==
+            2 * copies);
+    }
+  }
+}
+
+TEST_CASE("divided experts in servers: tokens meet there, or go to other servers alone") {
+  struct Case {
+    std::int64_t per_server, parts;
+    double experts_link, experts_network, parts_link, parts_network;  // of what each sends in all
+  };
+  const Case cases[] = {
+      {8, 2, 3.0 / 4, 0, 1, 0},   {4, 2, 1.0 / 4, 2.0 / 4, 1, 0},
+      {2, 2, 0, 3.0 / 4, 1, 0},    // those that divide an expert fill a server
+      {2, 4, 0, 1.0 / 2, 1, 0.5},  // or two, and send over two cards
+      {4, 4, 0, 1.0 / 2, 1, 0},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.per_server);
+    CAPTURE(c.parts);
+    TransformerOptions options = tokens(64);
+    options.split_blocks = true;
+    options.expert_parallel = 8 / c.parts;
+    options.expert_tensor_parallel = c.parts;
+    options.devices_per_server = c.per_server;
+    const TransformerProfile profile = profile_of(kQwenMoe, options);
+    const PassWork& work = profile.model.profile.measurements[0].layers[2].work->forward;
+    constexpr double there_and_back = 2 * 2 * 2 * 64 * 32;
+    const auto parts = static_cast<double>(c.parts);
+    const double gathered = there_and_back * parts * (parts - 1) / parts;
+    CHECK(static_cast<double>(work.link_traffic.count) ==
+          there_and_back * c.experts_link + gathered * c.parts_link);
+    CHECK(static_cast<double>(work.network_traffic.count) ==
+          there_and_back * c.experts_network + gathered * c.parts_network);
   }
 }
 
@@ -388,6 +523,28 @@ TEST_CASE("sent once to a server, a token takes as many hops as it does choice b
   }
 }
 
+TEST_CASE("a note tells of copies to other servers, unless somebody chose how tokens go") {
+  TransformerOptions options = tokens(64);
+  options.expert_parallel = 8;
+  options.devices_per_server = 4;
+  const auto told = [&](const std::string& config) {
+    const std::vector<std::string> notes = profile_of(config, options).uncounted;
+    return std::find(notes.begin(), notes.end(),
+                     "experts are in 2 servers, and a token is sent there once for each of its 2 "
+                     "experts, where recipes of DeepSeek-V3's kind send one copy to each server "
+                     "(--dispatch per-server)") != notes.end();
+  };
+  CHECK(told(kQwenMoe));
+  std::string one = kQwenMoe;
+  one.replace(one.find("\"num_experts_per_tok\": 2"), 24, "\"num_experts_per_tok\": 1");
+  CHECK_FALSE(told(one));
+  options.dispatch_given = true;
+  CHECK_FALSE(told(kQwenMoe));
+  options.dispatch_given = false;
+  options.devices_per_server = 8;
+  CHECK_FALSE(told(kQwenMoe));
+}
+
 TEST_CASE("utilization of large batches is that of small ones") {
   // Beyond 2^53 FLOP are a batch of the group, and the backward of one layer of the whole model.
   const TransformerProfile alone = profile_of(kQwenMoe, tokens(1 << 10));
@@ -456,6 +613,28 @@ TEST_CASE("groups whose devices cannot share evenly are refused") {
   CHECK(problem(kGpt2, options) ==
         "--tensor-parallel is 4, which does not divide the 2 tokens of a sample on each device");
 
+  options = tokens(60);
+  options.context_exchange = ContextExchange::heads;
+  options.context_parallel = 3;
+  CHECK(problem(kLlama, options) ==
+        "--context-parallel is 3, which does not divide the 4 attention heads");
+  options.context_parallel = 8;
+  CHECK(problem(kLlama, options) ==
+        "--context-parallel is 8, which does not divide the 60 tokens of a sample");
+  options = tokens(64);
+  options.context_exchange = ContextExchange::heads;
+  options.context_parallel = 4;
+  options.tensor_parallel = 2;
+  CHECK(problem(kLlama, options) ==
+        "--context-parallel is 4, which does not divide the 2 attention heads of a tensor-parallel "
+        "device");
+  const std::string many = R"({"model_type": "llama", "hidden_size": 96, "intermediate_size": 128,
+      "num_hidden_layers": 2, "num_attention_heads": 12, "num_key_value_heads": 6, "vocab_size": 9})";
+  options.tensor_parallel = 1;
+  CHECK(problem(many, options) ==
+        "--context-parallel is 4, which does not divide the 6 heads of keys and values, nor they "
+        "it");
+
   options = tokens(64);
   options.expert_parallel = 2;
   CHECK(problem(kLlama, options) == "--expert-parallel is 2, and the model has no experts");
@@ -472,7 +651,23 @@ TEST_CASE("groups whose devices cannot share evenly are refused") {
         "--expert-parallel is 4, no multiple of the 8 devices of a sample (--tensor-parallel 2 x "
         "--context-parallel 4)");
 
+  options.expert_tensor_parallel = 3;
+  CHECK(problem(kQwenMoe, options) ==
+        "--expert-parallel is 4 x --expert-tensor-parallel 3, no multiple of the 8 devices of a "
+        "sample (--tensor-parallel 2 x --context-parallel 4)");
+  options.context_parallel = 2;
+  options.expert_tensor_parallel = 5;
+  CHECK(problem(kQwenMoe, options) ==
+        "--expert-tensor-parallel is 5, which does not divide the 24 columns of an expert");
+  options.expert_tensor_parallel = 6;
+  options.devices_per_server = 4;
+  CHECK(problem(kQwenMoe, options) ==
+        "--devices-per-server is 4, which the group that divides an expert of 6 does not fill");
   options.expert_parallel = 1;
+  CHECK(problem(kQwenMoe, options) == "--expert-tensor-parallel is 6 without --expert-parallel");
+  options.expert_tensor_parallel = 1;
+  options.context_parallel = 4;
+
   options.devices_per_server = 3;
   CHECK(problem(kQwenMoe, options) ==
         "--devices-per-server is 3, which the tensor-parallel group of 2 does not fill");

@@ -242,6 +242,27 @@ TEST_CASE("a module that predicts further tokens moves its weights, what it keep
         Moved{2 * logits + 2 * tensor, 3 * logits + 2 * tensor, 2 * logits + 2 * tensor});
 }
 
+TEST_CASE("cross entropy in ops of its own keeps the logits beside their softmax's logarithms") {
+  for (const std::int64_t tensor : {1, 2}) {
+    CAPTURE(tensor);
+    TransformerOptions options = tokens(1024);
+    options.tensor_parallel = tensor;
+    const LayerCosts usual = costs_of(profile_of(kLlama, options)).back();
+    options.fused_loss = true;
+    const LayerCosts fused = costs_of(profile_of(kLlama, options)).back();
+    options.fused_loss = false;
+    const LayerCosts apart = costs_of(profile_of(kLlama, options)).back();
+    const std::int64_t logits = 1024 * 100 / tensor;
+    CHECK(fused.activation == usual.activation);
+    CHECK(fused.temporary == usual.temporary);
+    CHECK(apart.activation - fused.activation == Bytes{2 * logits});
+    // In bf16 the gradients of the matrix, of logits and of inputs; two gradients in fp32.
+    CHECK(fused.temporary.count == 2 * (64 * 100 / tensor + logits + 1024 * 64));
+    CHECK(apart.temporary.count == 2 * 4 * logits);
+    CHECK(apart.work->forward.flops == fused.work->forward.flops);
+  }
+}
+
 TEST_CASE("a published model's module has about the parameters that it is known by") {
   // 11.5 B besides embedding and head (the file on weights in the model's repository).
   const std::string config =

@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "models/profile/model_checks.h"
+#include "models/profile/op_format.h"
 #include "models/profile/profile_reader.h"
 #include "tests/support/text_source.h"
 
@@ -30,6 +31,10 @@ bool equal(const std::optional<Selective>& a, const std::optional<Selective>& b)
   return a->activation == b->activation && equal(a->forward, b->forward) && a->work == b->work;
 }
 
+bool equal(const std::shared_ptr<const LayerOps>& a, const std::shared_ptr<const LayerOps>& b) {
+  return a && b ? *a == *b : !a && !b;
+}
+
 bool equal(const LayerCosts& a, const LayerCosts& b) {
   if (a.split.has_value() != b.split.has_value()) return false;
   if (a.split &&
@@ -37,7 +42,8 @@ bool equal(const LayerCosts& a, const LayerCosts& b) {
     return false;
   return equal(a.forward, b.forward) && equal(a.backward, b.backward) &&
          equal(a.update, b.update) && a.output == b.output && a.activation == b.activation &&
-         a.work == b.work && a.timed == b.timed && equal(a.selective, b.selective);
+         a.work == b.work && a.timed == b.timed && equal(a.selective, b.selective) &&
+         equal(a.ops, b.ops) && a.temporary == b.temporary;
 }
 
 bool equal(const Layer& a, const Layer& b) {
@@ -231,13 +237,16 @@ class ModelMaker {
     std::vector<bool> selective;
     selective.reserve(size);
     for (std::uint32_t layer = 0; layer < size; ++layer) selective.push_back(flip());
+    if (flip()) model.profile.dtype = static_cast<NumberFormat>(below(4));
+    const auto lists = model.profile.dtype ? some_ops(*model.profile.dtype)
+                                           : std::vector<std::shared_ptr<const LayerOps>>{nullptr};
     std::int64_t batch = 0;
     for (std::int64_t i = 0; i < measurements; ++i) {
       Measurement& measurement = model.profile.measurements.emplace_back();
       batch += 1 + below(100);
       if (measurements > 1 || flip()) measurement.batch = batch;
       for (std::uint32_t layer = 0; layer < size; ++layer)
-        measurement.layers.push_back(costs(selective[layer]));
+        measurement.layers.push_back(costs(selective[layer], one_of(lists)));
     }
     for (std::int64_t i = below(4); i > 0; --i) model.profile.provenance[text()] = text();
     for (std::int64_t i = below(4); i > 0; --i) model.profile.algorithms[text()] = text();
@@ -298,8 +307,52 @@ class ModelMaker {
     if (flip()) measured.samples = 1 + below(100'000);
     return measured;
   }
-  LayerCosts costs(bool has_selective) {
+  template <class T>
+  const T& one_of(const std::vector<T>& all) {
+    return all[static_cast<std::size_t>(below(static_cast<std::int64_t>(all.size())))];
+  }
+  LayerOp::Shape shape(NumberFormat dtype) {
+    const LayerOpKind& kind = one_of(op_kinds());
+    LayerOp::Shape shape = kind.defaults(dtype);
+    for (const OpKey& key : kind.keys) {
+      const ValueFormat& format = op_value_format(key.name);
+      if (!key.required && flip()) continue;
+      if (format.type == ValueFormat::Type::word) {
+        key.set(shape, below(static_cast<std::int64_t>(format.words.size())));
+      } else {
+        key.set(shape, format.type == ValueFormat::Type::boolean ? below(2) : 1 + below(2000));
+      }
+    }
+    return shape;
+  }
+  /// Lists for layers to share, and none. Values that mean nothing together are left out.
+  std::vector<std::shared_ptr<const LayerOps>> some_ops(NumberFormat dtype) {
+    std::vector<std::shared_ptr<const LayerOps>> lists = {nullptr};
+    for (std::int64_t i = below(4); i > 0; --i) {
+      LayerOps ops{dtype, {}};
+      for (std::int64_t k = 1 + below(5); k > 0; --k) {
+        LayerOp& op = ops.ops.emplace_back(LayerOp{shape(dtype), flip()});
+        if (auto* attention = std::get_if<AttentionOp>(&op.shape)) {
+          attention->queries = std::min(attention->queries, attention->keys);
+          attention->drops = attention->drops && attention->keeps_scores;
+        }
+        if (auto* exchange = std::get_if<ExchangeOp>(&op.shape)) {
+          exchange->near = std::min(exchange->near, exchange->devices);
+          if (!is_all_to_all(exchange->kind)) exchange->network_bytes = 0;
+          if (exchange->kind != ExchangeKind::gather_keys) {
+            exchange->repeated = 1;
+            exchange->bytes = quantity();
+          }
+        }
+      }
+      lists.push_back(std::make_shared<const LayerOps>(std::move(ops)));
+    }
+    return lists;
+  }
+  LayerCosts costs(bool has_selective, const std::shared_ptr<const LayerOps>& ops) {
     LayerCosts costs;
+    costs.ops = ops;
+    if (ops) costs.temporary = {temporary_bytes(*ops)};
     costs.forward = measured_time();
     costs.backward = measured_time();
     if (flip()) {

@@ -70,6 +70,44 @@ TEST_CASE("what a layer says is made again for its backward, and for no longer")
   CHECK(buckets("selective") == microseconds(104'300));
 }
 
+TEST_CASE("a device holds the share that is offloaded in two layers alone") {
+  // Two layers a stage of 100 B each; 40 B of them take 40 us.
+  const auto run = [](const std::string& schedule) {
+    return predicted(
+        "version: 1\nmodel: {uniform: {layers: 4, forward: 10 us, backward_input: 50 us, "
+        "backward_weight: 10 us, output: 10 B, activation: 100 B, selective: {activation: 60 B, "
+        "forward: 5 us}}}\ncluster: {host_link: 1 MB/s}\nplan: {stages: 2}\nschedule: {name: "
+        "gpipe, micro_batches: 3" +
+        schedule + "}\n");
+  };
+  const Outcome all = run("");
+  const Outcome some = run(", offload: 0.4");
+  CHECK(all.metrics.makespan == microseconds(4 * (20 + 120)));
+  CHECK(some.metrics.makespan == microseconds(4 * (80 + 120)));
+  CHECK(all.memory[0].peak.activations == Bytes{3 * 200});
+  CHECK(some.memory[0].peak.activations == Bytes{3 * 120});
+  CHECK(all.memory[0].peak.temporary == Bytes{});
+  CHECK(some.memory[0].peak.temporary == Bytes{2 * 40});
+  CHECK(some.setup.notes.front() ==
+        "schedule.offload: 40 % of what 4 layers keep, over 1 MB/s; forwards that this makes "
+        "longer: 4, by 120 us in all; backwards: none");
+  // With selective recomputation, of the 40 B that it leaves.
+  const Outcome both = run(", offload: 0.5, recompute: selective");
+  CHECK(both.memory[0].peak.activations == Bytes{3 * 40 + 60});
+  CHECK(both.metrics.makespan == microseconds(4 * (40 + 120 + 10)));
+
+  const std::string model =
+      "version: 1\nmodel: {uniform: {layers: 4, forward: 10 us, backward: 20 us, activation: 9 "
+      "B}}\n";
+  CHECK(problem_of(model + "schedule: {name: gpipe, micro_batches: 3, offload: 0.4}\n") ==
+        "schedule.offload is 0.4, but the bandwidth of the devices' links to their hosts is not "
+        "known");
+  CHECK(problem_of(model +
+                   "cluster: {host_link: 1 GB/s}\nschedule: {name: gpipe, micro_batches: 3, "
+                   "offload: 1, recompute: layers}\n") ==
+        "schedule.offload is 1, and schedule.recompute keeps inputs alone");
+}
+
 /// A model with layers of all sizes, branches and links; each layer's line by `line`.
 template <class Line>
 std::string random_text(std::uint64_t seed, std::string_view recompute, Line&& line) {

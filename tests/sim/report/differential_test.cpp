@@ -210,7 +210,7 @@ TEST_CASE("what an exact lever says is what the run takes with it, under every s
           OpGraph graph = outcome.graph;
           Duration& hold = graph.costs[entry].hold;
           hold -= Duration(std::llround(x * static_cast<double>(hold.count())));
-          return clock.iteration_time_s(static_cast<double>(clock.length(simulate(graph))));
+          return clock.iteration_time_s(static_cast<double>(clock.length(graph, simulate(graph))));
         };
         CAPTURE(static_cast<int>(sensitivity.kind));
         CAPTURE(sensitivity.stage.value);

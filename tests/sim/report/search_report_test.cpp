@@ -35,7 +35,8 @@ const std::string kLlama =
 std::string scenario_text(const TemporaryFolder& folder, const std::string& more = "") {
   return fmt::format(
       "version: 1\nname: small\nmodel: {{huggingface: {}, sequence: 2048}}\n"
-      "cluster: {{gpus: 8, gpus_per_server: 4, device: {{preset: h100-sxm, network: 25 GB/s, "
+      "cluster: {{gpus: 8, gpus_per_server: 4, device: {{preset: h100-sxm, efficiency: 0.5, "
+      "network: 25 GB/s, "
       "memory: 2 GiB}}}}\n"
       "training: {{mini_batch_size: 16, gradients: 2, optimizer_state: 6, zero_stage: 1}}\n{}",
       folder.file("llama.json", kLlama), more);

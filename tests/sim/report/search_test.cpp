@@ -36,6 +36,7 @@ std::string scenario_text(const TemporaryFolder& folder, const std::string& more
   return fmt::format(
       "version: 1\nname: small\nmodel: {{huggingface: {}, sequence: 2048}}\n"
       "cluster: {{gpus: 8, gpus_per_server: 4, device: {{preset: h100-sxm, network: 25 GB/s, "
+      "efficiency: 0.5, "
       "memory: 2 GiB}}}}\n"
       "training: {{mini_batch_size: 16, gradients: 2, optimizer_state: 6, zero_stage: 1}}\n{}",
       folder.file("llama.json", kLlama), more);
@@ -240,7 +241,7 @@ TEST_CASE("--free takes the layout out, keeps the mini-batch and compares") {
   const TemporaryFolder folder;
   const std::string text = fmt::format(
       "version: 1\nmodel: {{huggingface: {}, sequence: 2048, tensor_parallel: 4}}\n"
-      "cluster: {{gpus: 8, device: h100-sxm}}\nplan: {{stages: 2}}\n"
+      "cluster: {{gpus: 8, device: {{preset: h100-sxm, efficiency: 0.5}}}}\nplan: {{stages: 2}}\n"
       "schedule: {{name: interleaved-1f1b, chunks: 2, micro_batches: 8}}\n"
       "training: {{micro_batch_size: 2, optimizer_state: 6}}\n",
       folder.file("llama.json", kLlama));
@@ -263,17 +264,49 @@ TEST_CASE("--free takes the layout out, keeps the mini-batch and compares") {
   }
 }
 
+TEST_CASE("a search by kernels says who is too close to the first, and who is first elsewhere") {
+  const TemporaryFolder folder;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048}}\n"
+      "cluster: {{gpus: 8, device: h100-sxm}}\nplan: {{data_parallel: fill}}\n"
+      "training: {{mini_batch_size: 32}}\n",
+      folder.file("llama.json", kLlama));
+  const Search search = search_of(text);
+  SearchReport report = report_of(search, best(5));
+  CHECK_FALSE(report.too_close);
+  try_other_devices(search, report);
+  REQUIRE(report.too_close);
+  const auto speed = [&](std::size_t i) {
+    return *report.best[i].row.numbers->throughput_samples_per_s;
+  };
+  for (std::size_t i = 1; i < report.best.size(); ++i)
+    CHECK((speed(i) * (1 + kTooClose) >= speed(0)) == (i <= *report.too_close));
+  REQUIRE(report.others.size() == 2);
+  CHECK(report.others[0].part == "products");
+  CHECK(report.others[1].part == "links");
+  const std::string table = to_table(report);
+  CHECK(table.find("within 3 % of the first") != std::string::npos);
+  CHECK(table.find("with products at 80 % of their speed") != std::string::npos);
+  CHECK(table.find("with links at 80 % of their speed") != std::string::npos);
+  CHECK(table.find("how sure the iteration time is: ") != std::string::npos);
+  const Json json = Json::parse(to_json(report, "1.2.3"));
+  CHECK(json.at("too_close_to_first") == *report.too_close);
+  CHECK(json.at("other_speeds").size() == 2);
+  CHECK(json.at("other_speeds").at(0).at("speed") == 0.8);
+  CHECK(json.at("other_efficiencies").empty());
+}
+
 TEST_CASE("reports are whole: columns that differ, data for programs, other efficiencies") {
   const TemporaryFolder folder;
   const Search search = search_of(scenario_text(folder));
   SearchReport report = report_of(search, best(5));
   report.command = "plumbline simulate s.yaml";
-  try_other_efficiencies(search, report);
+  try_other_devices(search, report);
   CHECK(report.rows.size() == 5);
   CHECK(report.best.size() == 10);
   CHECK(report.efficiency == 0.5);
   REQUIRE(report.others.size() == 2);
-  for (const OtherEfficiency& other : report.others) {
+  for (const OtherDevice& other : report.others) {
     CHECK(other.first < report.best.size());
     CHECK(other.gain >= 0);
     CHECK((other.first > 0 || other.gain == 0));
@@ -359,6 +392,28 @@ TEST_CASE("costs that know no batch are tried with one sample, those of a group 
   const SearchReport picked = report_of(groups, *std::move(four));
   REQUIRE_FALSE(picked.rows.empty());
   for (const SearchRow& row : picked.rows) CHECK(row.layout.micro_batch_size == 4);
+}
+
+TEST_CASE("experts that the scenario divides are shared by as many times more GPUs") {
+  const TemporaryFolder folder;
+  const std::string mixtral =
+      folder.file("mixtral.json",
+                  R"({"model_type": "mixtral", "hidden_size": 1024, "intermediate_size": 2048,
+          "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 8,
+          "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2})");
+  const Search search = search_of(fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 512, expert_tensor_parallel: 2}}\n"
+      "cluster: {{gpus: 8, device: h100-sxm}}\ntraining: {{mini_batch_size: 32}}\n"
+      "schedule: {{name: 1f1b}}\n",
+      mixtral));
+  std::set<std::int64_t> shared;
+  const SearchReport report = report_of(search);
+  for (const SearchRow& row : report.rows) {
+    const Layout& layout = row.layout;
+    shared.insert(layout.expert);
+    CHECK(layout.batches == 2 * layout.expert / (layout.tensor * layout.context));
+  }
+  CHECK(shared == std::set<std::int64_t>{2, 4});
 }
 
 TEST_CASE("keys beside the layout that are varied are columns, data and conditions") {

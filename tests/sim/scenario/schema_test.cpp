@@ -10,6 +10,8 @@
 #include <set>
 
 #include "base/json_schema.h"
+#include "models/kernels/kernel_table_format.h"
+#include "models/kernels/kernel_table_reader.h"
 #include "models/network/network_format.h"
 #include "models/network/network_reader.h"
 #include "models/profile/profile_format.h"
@@ -42,7 +44,10 @@ const FileKind& kind_of(const std::string& path) {
       &profile_format, [](const auto& source) { return problems_of(parse_profile(source)); }};
   static const FileKind network = {
       &network_format, [](const auto& source) { return problems_of(parse_network(source)); }};
+  static const FileKind kernels = {
+      &kernels_format, [](const auto& source) { return problems_of(parse_kernel_table(source)); }};
   if (path.ends_with(".profile.yaml")) return profile;
+  if (path.ends_with(".kernels.yaml")) return kernels;
   return path.ends_with(".network.yaml") ? network : scenario;
 }
 
@@ -137,6 +142,11 @@ void add_keys(const YamlNode* node, const std::vector<ValueFormat>& values,
 }
 
 void add_keys(const YamlNode* node, const SectionFormat& format, std::set<std::string>& keys) {
+  if (!node) add_keys(nullptr, format.other_keys, keys);
+  for (std::size_t i = 0; node && i < node->entries.size(); ++i) {
+    if (!format.find(node->entries[i].key))
+      add_keys(&node->entries[i].value, format.other_keys, keys);
+  }
   for (const KeyFormat& key : format.keys) {
     const YamlNode* value = nullptr;
     for (std::size_t i = 0; node && i < node->entries.size(); ++i) {
@@ -164,7 +174,8 @@ TEST_CASE("the schemas accept every file that the readers accept") {
 
 TEST_CASE("every key of the schemas stands in a file that its reader accepts") {
   std::set<std::string> all;
-  for (const SectionFormatFunction format : {&scenario_format, &profile_format, &network_format})
+  for (const SectionFormatFunction format :
+       {&scenario_format, &profile_format, &network_format, &kernels_format})
     add_keys(nullptr, format(), all);
   CHECK(all.size() > 100);
   std::set<std::string> used;
@@ -225,7 +236,8 @@ TEST_CASE("a value that a reader refuses the schema refuses too, and no other" *
 }
 
 TEST_CASE("a default of a schema is a value that it accepts") {
-  for (const SectionFormatFunction format : {&scenario_format, &profile_format, &network_format}) {
+  for (const SectionFormatFunction format :
+       {&scenario_format, &profile_format, &network_format, &kernels_format}) {
     test::Json schema = test::Json::parse(json_schema(format()));
     const test::Json sections = schema.value("definitions", test::Json::object());
     for (const auto& section : sections.items()) {

@@ -25,12 +25,25 @@ const std::string kMixtral =
     R"({"model_type": "mixtral", "hidden_size": 1024, "intermediate_size": 2048,
         "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 8,
         "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2})";
+const std::string kGpt2 =
+    R"({"model_type": "gpt2", "n_embd": 1024, "n_head": 16, "n_layer": 4, "n_positions": 2048,
+        "vocab_size": 50257})";
+/// Latent attention; a dense block, then blocks with experts, then a module for a further token.
+const std::string kDeepSeek =
+    R"({"model_type": "deepseek_v3", "hidden_size": 1024, "intermediate_size": 4096,
+        "moe_intermediate_size": 512, "n_routed_experts": 16, "num_experts_per_tok": 4,
+        "n_group": 4, "topk_group": 2, "n_shared_experts": 1, "first_k_dense_replace": 1,
+        "num_hidden_layers": 3, "num_nextn_predict_layers": 1, "num_attention_heads": 16,
+        "q_lora_rank": 384, "kv_lora_rank": 128, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32,
+        "v_head_dim": 64, "vocab_size": 32000})";
 
 struct Files {
   TemporaryFolder folder;
   Files() {
     folder.file("llama.json", kLlama);
     folder.file("mixtral.json", kMixtral);
+    folder.file("gpt2.json", kGpt2);
+    folder.file("deepseek.json", kDeepSeek);
   }
   std::string path(const std::string& name) const { return folder[name]; }
 };
@@ -83,7 +96,25 @@ TEST_CASE("a model by its config.json is what the profile is that import writes 
             1,
             8,
             8,
-            {}}}) {
+            {}},
+           {"llama.json",
+            ", tensor_parallel: 4, sequence_parallel: true, fp8_linear: true",
+            4,
+            1,
+            1,
+            4,
+            {}},
+           {"llama.json", ", context_parallel: 8, context_exchange: heads", 1, 8, 1, 8, 4},
+           {"mixtral.json", ", expert_parallel: 4, expert_tensor_parallel: 2", 1, 1, 4, 8, 4},
+           {"gpt2.json", "", 1, 1, 1, 1, {}},
+           {"gpt2.json", ", cross_entropy: unfused", 1, 1, 1, 1, {}},
+           {"gpt2.json", ", dropout: 0.1, tensor_parallel: 8", 8, 1, 1, 8, 4},
+           {"deepseek.json", ", fp8_linear: true, mtp: true", 1, 1, 1, 1, {}},
+           {"deepseek.json",
+            ", expert_parallel: 8, dispatch: per-server, fp8_linear: true, fp8_dispatch: true, "
+            "mtp: true",
+            1, 1, 8, 8, 4}}) {
+    CAPTURE(s.config);
     CAPTURE(s.keys);
     TransformerOptions options;
     options.sequence = 2048;
@@ -92,9 +123,18 @@ TEST_CASE("a model by its config.json is what the profile is that import writes 
     options.context_parallel = s.context;
     options.expert_parallel = s.expert;
     options.sequence_parallel = s.keys.find("sequence_parallel") != std::string::npos;
-    options.split_blocks = s.keys.find("split") != std::string::npos;
-    options.flash_attention = s.keys.find("flash") == std::string::npos;
-    if (s.keys.find("fp16") != std::string::npos) options.dtype = NumberFormat::fp16;
+    const auto has = [&](const char* key) { return s.keys.find(key) != std::string::npos; };
+    options.split_blocks = has("split");
+    options.flash_attention = !has("flash");
+    if (has("fp16")) options.dtype = NumberFormat::fp16;
+    options.fp8_linear = has("fp8_linear");
+    options.fp8_dispatch = has("fp8_dispatch");
+    options.mtp = has("mtp");
+    if (has("per-server")) options.dispatch = Dispatch::per_server;
+    if (has("dropout")) options.dropout = 0.1;
+    if (has("cross_entropy")) options.fused_loss = false;
+    if (has("expert_tensor_parallel")) options.expert_tensor_parallel = 2;
+    if (has("heads")) options.context_exchange = ContextExchange::heads;
     options.devices_per_server = s.per_server;
     const auto shape = read_huggingface(files.path(s.config));
     REQUIRE(shape);
@@ -115,6 +155,23 @@ TEST_CASE("a model by its config.json is what the profile is that import writes 
              size)));
     CHECK(by_config.micro_batch_size == size);
     CHECK(predicted(by_config) == predicted(by_profile));
+    // Both are estimated kernel by kernel, and layer for layer alike to the nanosecond.
+    CHECK(by_profile.model->profile.estimated.find("kernel by kernel") != std::string::npos);
+    const auto& derived = by_config.model->profile.measurements.front().layers;
+    const auto& imported = by_profile.model->profile.measurements.front().layers;
+    REQUIRE(derived.size() == imported.size());
+    for (std::size_t i = 0; i < derived.size(); ++i) {
+      CAPTURE(i);
+      CHECK(derived[i].forward.mean == imported[i].forward.mean);
+      CHECK(derived[i].backward.mean == imported[i].backward.mean);
+      CHECK(derived[i].split->weight.mean == imported[i].split->weight.mean);
+      CHECK(derived[i].update.mean == imported[i].update.mean);
+      CHECK(derived[i].selective.has_value() == imported[i].selective.has_value());
+      if (derived[i].selective)
+        CHECK(derived[i].selective->forward.mean == imported[i].selective->forward.mean);
+      CHECK(derived[i].skipped == imported[i].skipped);
+      CHECK(derived[i].temporary == imported[i].temporary);
+    }
   }
 }
 
@@ -169,6 +226,43 @@ TEST_CASE("GPUs become groups, servers levels, and each GPU has a network card o
   const Scenario flat = read(text, {"cluster.link={bandwidth: 7 GB/s}"});
   CHECK(flat.cluster.levels.size() == 1);
   CHECK(flat.cluster.levels[0].link.bandwidth->count == 7'000'000'000);
+}
+
+TEST_CASE("chosen modules run again in the place of what costs little") {
+  const Files files;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048, flash_attention: false}}\n"
+      "cluster: {{device: h100-sxm, devices: 2}}\nplan: {{stages: 2, partition: blocks}}\n"
+      "schedule: {{name: 1f1b, micro_batches: 4, recompute: selective}}\n",
+      files.path("llama.json"));
+  const auto with = [&](const std::string& modules) {
+    return predicted(read(text, {"schedule.recompute_modules=" + modules}));
+  };
+  const SweepNumbers usual = predicted(read(text));
+  const SweepNumbers nothing = predicted(read(text, {"schedule.recompute=none"}));
+  const SweepNumbers norms = with("[layernorm]");
+  const SweepNumbers all = with("[core_attn, layernorm, mlp]");
+  CHECK(norms.peak_memory_bytes < nothing.peak_memory_bytes);
+  CHECK(usual.peak_memory_bytes < norms.peak_memory_bytes);
+  CHECK(all.peak_memory_bytes < usual.peak_memory_bytes);
+  CHECK(norms.iteration_time_s > nothing.iteration_time_s);
+  CHECK(usual.iteration_time_s > norms.iteration_time_s);
+  CHECK(all.iteration_time_s > usual.iteration_time_s);
+  // A kind of recomputation that has no modules takes no notice, but for a note.
+  const Scenario layers =
+      read(text, {"schedule.recompute=layers", "schedule.recompute_modules=[mlp]"});
+  CHECK(predicted(layers).iteration_time_s ==
+        predicted(read(text, {"schedule.recompute=layers"})).iteration_time_s);
+  CHECK(std::count(layers.notes.begin(), layers.notes.end(),
+                   "schedule.recompute_modules does nothing here: it goes with recompute: "
+                   "selective") == 1);
+  CHECK(
+      refusal("version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 2 ms, activation: "
+              "9 B, selective: {activation: 9 B, forward: 300 us}}}\nschedule: {name: gpipe, "
+              "micro_batches: 2, recompute: selective, recompute_modules: [mlp]}\n") ==
+      "schedule.recompute_modules stands without model.huggingface");
+  CHECK(refusal(text, {"schedule.recompute_modules=[moe]"}) ==
+        "schedule.recompute_modules names no module that a layer of this model has");
 }
 
 TEST_CASE("copies fill the devices that stages, chunks, replicas or a partition leave") {
@@ -267,6 +361,38 @@ TEST_CASE("keys that are forgotten are told") {
             "cluster.devices counts groups of 4: 16 of them are 64 GPUs (cluster.gpus counts GPUs)",
             "cluster.link is not given: transfers between devices take no time (link: device or "
             "network takes the device's own)"});
+}
+
+TEST_CASE("cross entropy that is given decides memory and kernels, in whatever stack") {
+  const Files files;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048, dropout: 0}}\n"
+      "cluster: {{gpus: 1, device: {{preset: h100-sxm}}, reserve: 4 GiB}}\n"
+      "plan: {{stages: 1}}\nschedule: {{name: 1f1b, micro_batches: 2}}\n"
+      "training: {{gradients: 2, optimizer_state: 6}}\n",
+      files.path("llama.json"));
+  for (const std::string stack : {"eager-2023", "megatron-core"}) {
+    CAPTURE(stack);
+    const auto head = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> overrides = {"cluster.device.stack=" + stack};
+      overrides.insert(overrides.end(), more.begin(), more.end());
+      const Scenario scenario = read(text, overrides);
+      CHECK(scenario.notes.empty());
+      return scenario.model->profile.measurements.front().layers.back();
+    };
+    const LayerCosts usual = head({});
+    const LayerCosts fused = head({"model.cross_entropy=fused"});
+    const LayerCosts unfused = head({"model.cross_entropy=unfused"});
+    CHECK(usual.activation == fused.activation);
+    CHECK(unfused.activation - fused.activation == Bytes{2 * 2048 * 32000});
+    CHECK(unfused.temporary > fused.temporary);
+    CHECK(unfused.forward.mean > fused.forward.mean);
+    CHECK(unfused.backward.mean > fused.backward.mean);
+    // Kernels that nobody chose are the stack's.
+    const LayerCosts& alike = stack == "eager-2023" ? unfused : fused;
+    CHECK(usual.forward.mean == alike.forward.mean);
+    CHECK(usual.backward.mean == alike.backward.mean);
+  }
 }
 
 TEST_CASE("of a model by its config.json Adam is counted where no other optimizer is given") {

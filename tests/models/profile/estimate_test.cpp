@@ -1,7 +1,7 @@
 // Times from FLOPs and bytes, and the devices that they are for.
 //
 // SPDX-License-Identifier: MIT
-#include "models/profile/roofline.h"
+#include "models/profile/estimate.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -89,12 +89,12 @@ TEST_CASE("products in fp8 are read, told, and refused by a device that has none
   CHECK(peak_of_mix(model->profile, device()) == device().peak);
 
   auto slow = *model;
-  const auto refused = estimate_times(slow, device(), {}, {});
+  const auto refused = estimate_times(slow, Estimate{device(), std::nullopt, {}}, {});
   REQUIRE(refused);
   CHECK(refused->message == "layer 'a' has products in fp8, but the device has no peak for them");
   DeviceRoofline fast = device();
   fast.fp8_peak = FlopsPerSecond{2'000'000'000'000};
-  REQUIRE_FALSE(estimate_times(*model, fast, {}, {}));
+  REQUIRE_FALSE(estimate_times(*model, Estimate{fast, std::nullopt, {}}, {}));
   CHECK(costs.forward.mean == std::chrono::microseconds(1500));
   CHECK(costs.split->input.mean == milliseconds(2));
   CHECK(costs.split->weight.mean == milliseconds(1));
@@ -138,7 +138,7 @@ layers:
 )"));
   REQUIRE(model);
   REQUIRE(needs_estimate(model->profile));
-  REQUIRE_FALSE(estimate_times(*model, device(), {}, {}));
+  REQUIRE_FALSE(estimate_times(*model, Estimate{device(), std::nullopt, {}}, {}));
   const std::vector<LayerCosts>& costs = model->profile.measurements[0].layers;
   CHECK(costs[0].forward.mean == milliseconds(2));
   CHECK(costs[0].backward.mean == milliseconds(4));
@@ -165,7 +165,7 @@ layers:
   const auto updates = [&](const OptimizerBytes& optimizer) {
     auto model = parse_profile(test::text_source("p.yaml", text));
     REQUIRE(model);
-    REQUIRE_FALSE(estimate_times(*model, device(), optimizer, {}));
+    REQUIRE_FALSE(estimate_times(*model, Estimate{device(), std::nullopt, optimizer}, {}));
     CHECK(model->profile.estimated.ends_with("and of 1 GB/s; updates from the bytes they move"));
     CHECK(profile_yaml(*model).find("update: 0 ") != std::string::npos);  // a given 0 is written
     std::vector<Duration> times;
@@ -196,7 +196,7 @@ layers:
     auto model = parse_profile(test::text_source("p.yaml", text));
     REQUIRE(model);
     if (shared) model->graph.share_steps(4);
-    REQUIRE_FALSE(estimate_times(*model, device(), optimizer, {}));
+    REQUIRE_FALSE(estimate_times(*model, Estimate{device(), std::nullopt, optimizer}, {}));
     CHECK(
         model->profile.estimated.ends_with("; updates from the bytes they move and those that "
                                            "their group adds up"));
@@ -217,11 +217,11 @@ layers:
   alone.link_bandwidth.reset();
   auto model = parse_profile(test::text_source("p.yaml", text));
   REQUIRE(model);
-  const auto problem = estimate_times(*model, alone, {}, {});
+  const auto problem = estimate_times(*model, Estimate{alone, std::nullopt, {}}, {});
   REQUIRE(problem);
   CHECK(problem->message == "layer 'a' has replicated parameters, but the device has no link");
   model->profile.measurements[0].layers[0].update_given = true;
-  CHECK_FALSE(estimate_times(*model, alone, {}, {}));
+  CHECK_FALSE(estimate_times(*model, Estimate{alone, std::nullopt, {}}, {}));
 }
 
 TEST_CASE("a ring of replicas takes the link, or between servers as many cards as it has members") {
@@ -238,7 +238,7 @@ layers:
     DeviceRoofline far = device();
     far.link_bandwidth = BytesPerSecond{link};
     far.network_bandwidth = BytesPerSecond{network};
-    REQUIRE_FALSE(estimate_times(*model, far, {}, {}));
+    REQUIRE_FALSE(estimate_times(*model, Estimate{far, std::nullopt, {}}, {}));
     return model->profile.measurements[0].layers[0].update.mean - milliseconds(24);  // the step
   };
   constexpr std::int64_t slow = 100'000'000;
@@ -265,7 +265,7 @@ TEST_CASE("traffic needs a way") {
     REQUIRE_MESSAGE(model, (model ? "" : to_text(model.problems())));
     DeviceRoofline bare = device();
     if (!link) bare.link_bandwidth.reset();
-    const auto found = estimate_times(*model, bare, {}, {});
+    const auto found = estimate_times(*model, Estimate{bare, std::nullopt, {}}, {});
     return found ? found->message : "";
   };
   CHECK(problem("{devices: 8}", "link_traffic: 1 MB", false) ==

@@ -1,0 +1,118 @@
+// A table of measured kernel times: its rows, and where they come from.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "models/kernels/kernel.h"
+
+namespace plumbline {
+
+/// The classes of kernels, each a section of a table.
+enum class KernelClass : std::uint8_t { gemm, grouped, batched, sdpa, memory, collectives };
+
+/// Their names, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 6> kKernelClasses = {
+    "gemm", "grouped", "batched", "sdpa", "memory", "collectives"};
+
+constexpr std::string_view name_of(KernelClass kernels) {
+  return kKernelClasses[static_cast<std::size_t>(kernels)];
+}
+
+/// What a product's result is added to: nothing, or gradients that are kept.
+enum class Accumulation : std::uint8_t { none, bf16, fp32 };
+
+/// Their names, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 3> kAccumulations = {"none", "bf16", "fp32"};
+
+/// What kernels have in common between whose times one may interpolate.
+struct KernelGroup {
+  KernelClass kernels = KernelClass::gemm;
+  NumberFormat format = NumberFormat::bf16;  ///< Of products and attention; else bf16.
+  KernelPass pass = KernelPass::forward;     ///< input: the backward of attention and of memory.
+  Accumulation accumulation = Accumulation::none;          ///< Of products.
+  MemoryKind memory = MemoryKind::norm;                    ///< Of memory alone.
+  CollectiveKind collective = CollectiveKind::all_reduce;  ///< Of collectives alone.
+  std::int64_t query_size = 0, value_size = 0;             ///< Of attention's heads.
+  bool is_causal = true;
+  std::int64_t devices = 0;    ///< Of collectives.
+  bool is_on_network = false;  ///< Between servers.
+
+  friend auto operator<=>(const KernelGroup&, const KernelGroup&) = default;
+};
+
+/// The most sizes that a kernel has beside its group.
+inline constexpr std::size_t kMostSizes = 5;
+
+/// What a time is known by: the group, and the sizes in the order of the table's columns. gemm: m,
+/// n, k; grouped and batched: how many, m, n, k; sdpa: batch, queries, keys, heads, kv_heads;
+/// memory: rows, columns; collectives: bytes, of the whole tensor or (all_to_all) of what a device
+/// sends. Sizes that a class does not have are 1.
+struct KernelKey {
+  KernelGroup group;
+  std::array<std::int64_t, kMostSizes> sizes{1, 1, 1, 1, 1};
+
+  friend auto operator<=>(const KernelKey&, const KernelKey&) = default;
+};
+
+/// How many sizes the kernels of a class have.
+std::size_t size_count(KernelClass kernels);
+
+/// The key of a kernel that adds its result to `accumulation`; nothing for those that no table
+/// holds: memory-bound ones over numbers that do not have 2 bytes, as the rows of a table do.
+std::optional<KernelKey> key_of(const Kernel& kernel, Accumulation accumulation);
+
+/// The kernel with other sizes: bytes and launches as if they grew with them.
+/// Requires: `key` is of the kernel's group.
+Kernel resized(const Kernel& kernel, const KernelKey& key);
+
+/// A measured time.
+struct KernelRow {
+  KernelKey key;
+  Duration time{};     ///< Above 0.
+  double spread = 0;   ///< Between the repetitions, as a share of the time; 0 = not said.
+  std::string how;     ///< The library that was timed; "" = not said.
+  std::string layout;  ///< Of a product's operands: TN; "" = not said.
+
+  friend bool operator==(const KernelRow&, const KernelRow&) = default;
+};
+
+/// How much longer kernels take in a training step than alone, by class; absent = not known.
+struct KernelClosure {
+  std::optional<double> gemm, sdpa, memory;
+  std::vector<std::string> from;  ///< What they were derived from.
+
+  /// The factor of a class; collectives have none.
+  std::optional<double> of(KernelClass kernels) const;
+};
+
+/// The times of launches.
+struct LaunchTimes {
+  std::optional<Duration> gap;          ///< Of the device, between two kernels in a queue.
+  std::optional<Duration> per_op;       ///< Of the host, from one launch to the next.
+  std::optional<Duration> host_per_op;  ///< What a framework adds to that.
+
+  /// The least time from one launch to the next, in seconds.
+  double seconds() const;
+};
+
+/// The measured times of one device and one software stack. Invariant: no two rows have one key.
+struct KernelTable {
+  std::string device;
+  std::map<std::string, std::string> provenance;
+  std::map<std::string, std::string> clock;  ///< provenance.clock: burst, sustained, rated.
+  KernelClosure closure;
+  std::optional<LaunchTimes> launch;
+  std::vector<KernelRow> rows;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,96 @@
+// The FLOPs of ops.
+//
+// SPDX-License-Identifier: MIT
+#include "models/ops/layer_op.h"
+
+#include <algorithm>
+
+#include "base/saturating_count.h"
+
+namespace plumbline {
+namespace {
+
+double real(std::int64_t number) { return static_cast<double>(number); }
+
+OpFlops flops_of(const LinearOp& op) {
+  const double each = 2 * real(op.rows) * real(op.outputs) * real(op.inputs);
+  return {each, each, each};
+}
+
+OpFlops flops_of(const AttentionOp& op) {
+  const double pairs = real(op.batch) * real(op.queries) * real(op.keys) * real(op.heads);
+  const double scores = 2 * pairs * real(op.query_size);
+  const double sums = 2 * pairs * real(op.value_size);
+  if (op.keeps_scores) return {scores + sums, 2 * (scores + sums), 0};
+  return {(scores + sums) / 2, (3 * scores + 2 * sums) / 2, 0};
+}
+
+/// The bytes that an op holds in its backward alone.
+struct Temporary {
+  SaturatingCount e;  ///< Bytes of a number.
+
+  SaturatingCount operator()(const LinearOp& op) const {
+    const SaturatingCount matrices = std::max<std::int64_t>(op.experts, 1);
+    return e * (matrices * op.outputs * op.inputs +
+                SaturatingCount{op.rows} * (SaturatingCount{op.outputs} + op.inputs));
+  }
+  SaturatingCount operator()(const AttentionOp& op) const {
+    const SaturatingCount rows = SaturatingCount{op.batch} * op.queries * op.heads;
+    if (op.keeps_scores) return e * 2 * rows * op.keys;
+    return e * rows * (SaturatingCount{2 * op.query_size} + op.value_size);
+  }
+  SaturatingCount operator()(const LookupOp& op) const {
+    return e * (SaturatingCount{op.table_rows} + op.rows) * op.columns;
+  }
+  SaturatingCount operator()(const LossOp& op) const {
+    constexpr std::int64_t gradients = 2, fp32 = 4;
+    if (op.fused.value_or(true)) return {};
+    return gradients * fp32 * SaturatingCount{op.rows} * op.columns;
+  }
+  template <class Other>
+  SaturatingCount operator()(const Other&) const {
+    return {};
+  }
+};
+
+}  // namespace
+
+bool LayerOps::is_block() const {
+  const auto has = [&]<class Op>(const Op*) {
+    return std::any_of(ops.begin(), ops.end(),
+                       [](const LayerOp& op) { return std::holds_alternative<Op>(op.shape); });
+  };
+  return has(static_cast<const LinearOp*>(nullptr)) && !has(static_cast<const LossOp*>(nullptr));
+}
+
+OpFlops flops_of(const LayerOps& ops) {
+  OpFlops sum;
+  for (const LayerOp& op : ops.ops) {
+    OpFlops own;
+    if (const auto* linear = std::get_if<LinearOp>(&op.shape)) own = flops_of(*linear);
+    if (const auto* attention = std::get_if<AttentionOp>(&op.shape)) own = flops_of(*attention);
+    sum.forward += own.forward;
+    sum.input += own.input;
+    sum.weights += own.weights;
+  }
+  return sum;
+}
+
+std::int64_t temporary_bytes(const LayerOps& ops) {
+  const Temporary bytes{bytes_of(ops.dtype)};
+  std::int64_t most = 0;
+  for (const LayerOp& op : ops.ops) most = std::max(most, std::visit(bytes, op.shape).value());
+  return most;
+}
+
+std::int64_t largest_bytes(const LayerOps& ops) {
+  std::int64_t most = temporary_bytes(ops);
+  for (const LayerOp& op : ops.ops) {
+    if (const auto* exchange = std::get_if<ExchangeOp>(&op.shape))
+      most = std::max({most, (SaturatingCount{exchange->bytes} * exchange->repeated).value(),
+                       exchange->network_bytes});
+  }
+  return most;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,51 @@
+// Times for layers that give none: from their ops, or from their FLOPs and bytes.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+
+#include "base/diagnostic.h"
+#include "models/profile/kernel_times.h"
+#include "models/profile/profile.h"
+#include "models/profile/roofline.h"
+
+namespace plumbline {
+
+/// Whether some layer has work in place of times.
+bool needs_estimate(const Profile& profile);
+
+/// The bytes that an optimizer holds and adds up for each byte of parameters.
+struct OptimizerBytes {
+  double state = 0;
+  double gradients = 1;
+
+  /// The bytes that a step moves: weights and state read and written, gradients read.
+  double moved() const { return 2 + gradients + 2 * state; }
+};
+
+/// Adam as usual for transformers, the default: gradients in fp32, two moments in fp32, and an fp32
+/// copy of weights that have fewer bytes (Micikevicius et al. 2018, "Mixed Precision Training",
+/// section 3.1).
+OptimizerBytes usual_adam(NumberFormat weights);
+
+/// What times are estimated with.
+struct Estimate {
+  DeviceRoofline device;
+  std::optional<KernelSetting> kernels;  ///< For layers with ops; nothing: the roofline for all.
+  OptimizerBytes optimizer;
+};
+
+/// Gives every layer without times the times of its ops, or of its work where it has none, on the
+/// device; the other layers keep theirs. Such a layer without an update gets one, with two parts.
+/// The first is the time of the bytes moved: at memory_bandwidth x efficiency, or at the share that
+/// updates reach with kernels. The second is the time in which its group adds up the gradients of
+/// replicated parameters, none of it hidden. That is an all-reduce or, where the group shares the
+/// steps, a reduce-scatter before and an all-gather of the weights behind. It runs over the link,
+/// or over the network cards of all its devices where the group spans servers. Describes this in
+/// `Profile::estimated`, and sets `Profile::errors` if all times come from kernels. Errors, at
+/// `mark`: traffic over a link or a network that the device lacks, products in fp8 without an fp8
+/// peak, a layer that takes longer than kLargestQuantity.
+std::optional<Diagnostic> estimate_times(Model& model, const Estimate& estimate, const Mark& mark);
+
+}  // namespace plumbline

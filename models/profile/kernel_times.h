@@ -1,0 +1,46 @@
+// Times from ops: the kernels that a layer launches, on a device with a software stack.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/units.h"
+#include "models/kernels/kernel_model.h"
+#include "models/ops/layer_op.h"
+#include "models/profile/pass_parts.h"
+
+namespace plumbline {
+
+/// Weights that copies of a model share, so that each micro-batch gathers them.
+struct SharedWeights {
+  std::int64_t copies = 1;  ///< 1 = nothing is shared.
+  std::int64_t near = 1;    ///< Copies in one server.
+  /// The backward gathers them again (stage 3); else they are kept from the forward (stage 2).
+  bool gathers_twice = false;
+};
+
+/// Everything beside a layer's ops that decides the times of its kernels.
+struct KernelSetting {
+  KernelModel model;
+  std::string file;  ///< The table of measured kernels; "" = none.
+  KernelOverlap overlap;
+  SharedWeights weights;
+  std::int64_t devices = 1;  ///< All of the run: more of them wait longer for the slowest.
+};
+
+/// The parts of a layer's passes, and of which times they consist.
+struct KernelParts : LayerParts {
+  KernelSums kernels;  ///< Of its three passes.
+};
+
+/// The parts of a layer's passes. A share of the gathering of shared weights and of the scattering
+/// of their gradients shows beside the computing of each pass (SoftwareStack::exposed_weights). A
+/// forward that is recomputed gathers nothing: it uses what its backward gathers.
+KernelParts kernel_parts(const LayerOps& ops, Bytes parameters, const KernelSetting& setting);
+
+/// The factor by which passes take longer on `devices` than on 8, the usual server.
+double wait_for_slowest(const SoftwareStack& stack, std::int64_t devices);
+
+}  // namespace plumbline

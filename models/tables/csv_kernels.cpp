@@ -1,0 +1,292 @@
+// Kernels from a CSV of our own columns, as a calibration writes it.
+//
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/tables/csv_table.h"
+#include "models/tables/imported_kernels.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::array<std::string_view, 4> kNeeded = {"kind", "dtype", "pass", "us"};
+constexpr std::array<std::string_view, 12> kKnown = {
+    "kind", "dtype", "pass", "a", "b", "c", "d", "e", "f", "us", "spread", "how"};
+
+/// What a calibration calls kernels that move, and what a table calls them.
+constexpr std::array<std::pair<std::string_view, MemoryKind>, 8> kMemoryNames = {
+    {{"swiglu", MemoryKind::activation},
+     {"gelu", MemoryKind::activation},
+     {"cross_entropy", MemoryKind::loss},
+     {"rope", MemoryKind::rotation},
+     {"embedding", MemoryKind::lookup},
+     {"router", MemoryKind::routing},
+     {"quantise", MemoryKind::cast},
+     {"add", MemoryKind::sum}}};
+
+/// Kinds that are timed, but are no kernel of a layer.
+constexpr std::array<std::string_view, 4> kNotOfLayers = {"copy", "adamw", "optimizer", "grad_add"};
+
+constexpr std::string_view kKinds =
+    "one of gemm, grouped, batched, sdpa-..., block-..., norm, swiglu, cross_entropy, copy, adamw, "
+    "or a collective: all_reduce, all_gather, reduce_scatter, all_to_all";
+
+template <std::size_t Count>
+std::optional<std::size_t> index_in(const std::array<std::string_view, Count>& words,
+                                    std::string_view word) {
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found == words.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - words.begin());
+}
+
+std::optional<MemoryKind> memory_kind(const std::string& word) {
+  for (const auto& [name, kind] : kMemoryNames) {
+    if (word == name) return kind;
+  }
+  const auto at = index_in(kMemoryKinds, word);
+  return at ? std::optional(static_cast<MemoryKind>(*at)) : std::nullopt;
+}
+
+/// One line after the other; forwards with their backwards wait for the forwards alone.
+class LineReader {
+ public:
+  explicit LineReader(ImportedKernels& imported) : imported_(imported) {}
+
+  void read(const CsvLine& line) {
+    const std::string kind = line.text("kind");
+    if (!line.has("us")) return imported_.leave_out("without a time");
+    if (kind.starts_with("block-")) return imported_.leave_out("blocks, which are no kernels");
+    if (index_in(kNotOfLayers, kind)) return imported_.leave_out("no kernels of a layer: " + kind);
+    if (kind == "gemm") return read_product(line, KernelClass::gemm);
+    if (kind == "grouped" || kind == "grouped_gemm")
+      return read_product(line, KernelClass::grouped);
+    if (kind == "batched") return read_product(line, KernelClass::batched);
+    if (kind == "sdpa" || kind.starts_with("sdpa-")) return read_attention(line, kind);
+    if (const auto at = index_in(kCollectiveKinds, kind))
+      return read_collective(line, static_cast<CollectiveKind>(*at));
+    if (const auto memory = memory_kind(kind)) return read_memory(line, *memory);
+    line.error("kind", fmt::format("is '{}', which is no kernel that is known", clipped(kind)),
+               std::string(kKinds));
+  }
+
+  /// Backwards from times of forward and backward together.
+  void subtract_forwards() {
+    for (const Both& both : both_) {
+      KernelKey backward = both.key;
+      backward.group.pass = KernelPass::input;
+      const KernelRow* forward = imported_.find(both.key);
+      const double rest = forward ? both.seconds - seconds(forward->time) : 0;
+      if (rest <= 0) {
+        imported_.leave_out("forward and backward together, without the forward alone");
+        continue;
+      }
+      imported_.add(backward, rest, both.how);
+    }
+  }
+
+ private:
+  struct Both {
+    KernelKey key;
+    double seconds;
+    std::string how;
+  };
+
+  static bool read_format(const CsvLine& line, KernelGroup& group) {
+    const auto at = index_in(kNumberFormats, line.text("dtype"));
+    if (!at) {
+      line.error("dtype", fmt::format("is '{}'", clipped(line.text("dtype"))),
+                 fmt::format("one of {}", fmt::join(kNumberFormats, ", ")));
+      return false;
+    }
+    group.format = static_cast<NumberFormat>(*at);
+    return true;
+  }
+
+  bool read_pass(const CsvLine& line, KernelGroup& group) {
+    const bool is_product = group.kernels == KernelClass::gemm ||
+                            group.kernels == KernelClass::grouped ||
+                            group.kernels == KernelClass::batched;
+    const std::string word = line.text("pass");
+    is_both_ = word == "fwd+bwd" && !is_product;
+    if (word == "fwd" || is_both_) {
+      group.pass = KernelPass::forward;
+    } else if (word == (is_product ? "dgrad" : "bwd")) {
+      group.pass = KernelPass::input;
+    } else if (word == "wgrad" && group.kernels != KernelClass::sdpa) {
+      group.pass = KernelPass::weights;
+    } else {
+      line.error("pass", fmt::format("is '{}'", clipped(word)),
+                 is_product ? "one of fwd, dgrad, wgrad" : "one of fwd, bwd, fwd+bwd");
+      return false;
+    }
+    return true;
+  }
+
+  /// Reads sizes of columns a, b, ...
+  static bool read_sizes(const CsvLine& line, std::size_t count, KernelKey& key) {
+    bool all = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto size = line.count(std::string(1, static_cast<char>('a' + i)));
+      all = all && size;
+      if (size) key.sizes[i] = *size;
+    }
+    return all;
+  }
+
+  void add(const CsvLine& line, const KernelKey& key, std::string how) {
+    const auto time = line.positive("us");
+    const double spread = line.number_or_zero("spread");
+    if (!time) return;
+    if (is_both_) {
+      both_.push_back({key, *time * 1e-6, how + ", less the forward"});
+    } else {
+      imported_.add(key, *time * 1e-6, std::move(how), line.text("layout"), spread);
+    }
+  }
+
+  void read_product(const CsvLine& line, KernelClass kernels) {
+    KernelKey key;
+    key.group.kernels = kernels;
+    bool good = read_format(line, key.group);
+    good = read_pass(line, key.group) && good;
+    good = read_sizes(line, size_count(kernels), key) && good;
+    if (line.has("accumulate")) {
+      const auto at = index_in(kAccumulations, line.text("accumulate"));
+      if (!at)
+        line.error("accumulate", fmt::format("is '{}'", clipped(line.text("accumulate"))),
+                   fmt::format("one of {}", fmt::join(kAccumulations, ", ")));
+      good = good && at;
+      if (at) key.group.accumulation = static_cast<Accumulation>(*at);
+    }
+    if (good) add(line, key, line.text("how"));
+  }
+
+  /// a to f: batch, queries, heads, heads of keys, sizes of heads. A column `keys`, if it is there
+  /// and filled, has the keys of a sample whose queries are shared.
+  void read_attention(const CsvLine& line, const std::string& kind) {
+    KernelKey key;
+    key.group.kernels = KernelClass::sdpa;
+    bool good = read_format(line, key.group);
+    good = read_pass(line, key.group) && good;
+    std::array<std::optional<std::int64_t>, 6> sizes;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      sizes[i] = line.count(std::string(1, static_cast<char>('a' + i)));
+      good = good && sizes[i];
+    }
+    const auto keys = line.has("keys") ? line.count("keys") : sizes[1];
+    if (!good || !keys) return;
+    key.sizes = {*sizes[0], *sizes[1], *keys, *sizes[2], *sizes[3]};
+    key.group.query_size = *sizes[4];
+    key.group.value_size = *sizes[5];
+    std::string how = line.text("how");
+    if (kind.size() > 5) how = how.empty() ? kind.substr(5) : kind.substr(5) + ' ' + how;
+    add(line, key, std::move(how));
+  }
+
+  void read_memory(const CsvLine& line, MemoryKind kind) {
+    KernelKey key;
+    key.group.kernels = KernelClass::memory;
+    key.group.memory = kind;
+    KernelGroup of_line;
+    bool good = read_format(line, of_line);
+    good = read_pass(line, key.group) && good;
+    good = read_sizes(line, 2, key) && good;
+    if (!good) return;
+    if (bytes_of(of_line.format) != 2)
+      return imported_.leave_out("memory-bound, over numbers that do not have 2 bytes");
+    add(line, key, line.text("how"));
+  }
+
+  /// a devices, b bytes; a column `scope` may say network.
+  void read_collective(const CsvLine& line, CollectiveKind kind) {
+    KernelKey key;
+    key.group.kernels = KernelClass::collectives;
+    key.group.collective = kind;
+    const auto devices = line.count("a");
+    const auto bytes = line.count("b");
+    const std::string scope = line.text("scope");
+    if (!scope.empty() && scope != "server" && scope != "network")
+      return line.error("scope", fmt::format("is '{}'", clipped(scope)), "server or network");
+    if (!devices || !bytes) return;
+    key.group.devices = *devices;
+    key.group.is_on_network = scope == "network";
+    key.sizes[0] = *bytes;
+    is_both_ = false;
+    add(line, key, line.text("how"));
+  }
+
+  ImportedKernels& imported_;
+  std::vector<Both> both_;
+  bool is_both_ = false;  ///< Whether the line is of a forward with its backward.
+};
+
+/// The smallest and largest values of columns that no row of a table holds, as text.
+class FurtherColumns {
+ public:
+  explicit FurtherColumns(const CsvTable& table) {
+    constexpr std::array<std::string_view, 6> of_rows = {"keys",  "layout",    "accumulate",
+                                                         "scope", "per_layer", "modelled_us"};
+    for (const std::string& column : table.header()) {
+      if (!index_in(kKnown, column) && !index_in(of_rows, column)) names_.push_back(column);
+    }
+  }
+
+  void read(const CsvLine& line) {
+    for (const std::string& name : names_) {
+      const std::string text = line.text(name);
+      if (text.empty()) continue;
+      auto& [least, most] = ranges_.emplace(name, std::pair{text, text}).first->second;
+      const auto before = [](const std::string& a, const std::string& b) {
+        return a.size() != b.size() ? a.size() < b.size() : a < b;
+      };
+      if (before(text, least)) least = text;
+      if (before(most, text)) most = text;
+    }
+  }
+
+  void keep(ImportedKernels& imported) const {
+    for (const auto& [name, range] : ranges_)
+      imported.provenance[name] = range.first == range.second
+                                      ? range.first
+                                      : fmt::format("{} to {}", range.first, range.second);
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::map<std::string, std::pair<std::string, std::string>> ranges_;
+};
+
+}  // namespace
+
+std::optional<Diagnostics> import_csv_kernels(const std::string& path, ImportedKernels& imported) {
+  const auto table = CsvTable::open(path);
+  if (!table) return table.problems();
+  for (const std::string_view column : kNeeded) {
+    if (!table->has(std::string(column)))
+      return Diagnostics{input_error(table->header_mark(),
+                                     fmt::format("the table has no column '{}'", column),
+                                     "kind,dtype,pass,a,b,c,d,e,f,us,spread,how")};
+  }
+  LineReader reader(imported);
+  FurtherColumns further(*table);
+  Diagnostics problems = table->each([&](const CsvLine& line) {
+    reader.read(line);
+    further.read(line);
+  });
+  if (!problems.empty()) return problems;
+  reader.subtract_forwards();
+  further.keep(imported);
+  return std::nullopt;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,164 @@
+// How sure a search is of its first layout: the first on other devices, and who is too close to it.
+//
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/table.h"
+#include "sim/planning/predict.h"
+#include "sim/report/search_report.h"
+#include "sim/search/search.h"
+
+namespace plumbline {
+namespace {
+
+/// Another device: what is told of it, and its keys in the scenario.
+struct Trial {
+  std::string part;
+  double share = 0;
+  std::vector<std::string> overrides;
+};
+
+std::vector<Trial> trials_by_roofline(const DeviceRoofline& device) {
+  std::vector<Trial> trials;
+  for (const double factor : {0.8, 1.2}) {
+    const double share = std::min(1.0, device.efficiency * factor);
+    if (share == device.efficiency) continue;
+    trials.push_back({"", share, {fmt::format("cluster.device.efficiency={:g}", share)}});
+  }
+  return trials;
+}
+
+/// A part of the device at a share of its speed. Rates that the device lacks are left out.
+class SlowerPart {
+ public:
+  SlowerPart(std::string part, double share) : trial_{std::move(part), share, {}} {}
+
+  template <class Rate>
+  void add(const char* key, const std::optional<Rate>& rate, const char* unit) {
+    if (!rate) return;
+    trial_.overrides.push_back(
+        fmt::format("cluster.device.{}={} {}", key,
+                    std::llround(trial_.share * static_cast<double>(rate->count)), unit));
+  }
+
+  const Trial& trial() const { return trial_; }
+
+ private:
+  Trial trial_;
+};
+
+std::vector<Trial> trials_by_kernels(const DeviceRoofline& device) {
+  constexpr double share = .8;
+  SlowerPart products("products", share);
+  products.add("peak", std::optional(device.peak), "FLOP/s");
+  products.add("fp8_peak", device.fp8_peak, "FLOP/s");
+  SlowerPart links("links", share);
+  links.add("link", device.link_bandwidth, "B/s");
+  links.add("network", device.network_bandwidth, "B/s");
+  std::vector<Trial> trials = {products.trial()};
+  if (!links.trial().overrides.empty()) trials.push_back(links.trial());
+  return trials;
+}
+
+/// The value of the objective, if that is a throughput.
+double goodness(const SearchReport& report, const SweepNumbers& numbers) {
+  const auto rate = report.selection.rows.objective == Objective::per_device
+                        ? numbers.throughput_per_device()
+                        : numbers.throughput_samples_per_s;
+  return rate.value_or(0);
+}
+
+/// The first of the best rows on the other device; nothing if one of them cannot be predicted.
+std::optional<OtherDevice> first_on(const Trial& trial, const Search& search,
+                                    const SearchReport& report) {
+  std::vector<SweepRow> rows;
+  for (std::size_t i = 0; i < report.best.size(); ++i) {
+    const auto scenario = search.scenario(report.best[i].layout, trial.overrides);
+    if (!scenario) return std::nullopt;
+    const auto outcome = predict(*scenario, Evaluation::fastest);
+    if (!outcome) return std::nullopt;
+    rows.push_back({.point = i, .numbers = numbers_of(*outcome), .reason = "", .estimated = {}});
+  }
+  const double before = goodness(report, *rows.front().numbers);
+  const SweepRow best =
+      select(std::move(rows), {report.selection.rows.objective, {}, false, 1}).front();
+  return OtherDevice{trial.part, trial.share, static_cast<std::size_t>(best.point),
+                     before > 0 ? goodness(report, *best.numbers) / before - 1 : 0};
+}
+
+/// The rows of the best, besides the first, that are slower than it by no more than kTooClose.
+std::size_t close_to_first(const SearchReport& report) {
+  const double least = goodness(report, *report.best.front().row.numbers) / (1 + kTooClose);
+  const auto close = std::count_if(
+      report.best.begin() + 1, report.best.end(),
+      [&](const SearchRow& row) { return goodness(report, *row.row.numbers) >= least; });
+  return static_cast<std::size_t>(close);
+}
+
+std::string words_of(const OtherDevice& other, const SearchReport& report) {
+  if (other.part.empty())
+    return fmt::format("at {:g} % of the peaks instead of {:g} %", 100 * other.share,
+                       100 * report.efficiency);
+  return fmt::format("with {} at {:g} % of their speed", other.part, 100 * other.share);
+}
+
+std::string words_on_close(const SearchReport& report) {
+  const std::size_t close = *report.too_close;
+  const std::string within = fmt::format("within {:g} % of the first", 100 * kTooClose);
+  if (close == 0) return "no other layout is " + within;
+  if (close == 1) return fmt::format("number 2 is {}: too close to call", within);
+  const bool has_more = close + 1 == report.best.size() && report.feasible > report.best.size();
+  return fmt::format("numbers 2 to {}{} are {}: too close to call", close + 1,
+                     has_more ? ", and maybe more," : "", within);
+}
+
+}  // namespace
+
+void try_other_devices(const Search& search, SearchReport& report) {
+  const Objective objective = report.selection.rows.objective;
+  const auto& varied = report.facts.varied_keys;
+  const bool by_speed = objective == Objective::throughput || objective == Objective::per_device;
+  const bool is_varied = std::any_of(varied.begin(), varied.end(), [](const std::string& key) {
+    return key == "cluster" || key.starts_with("cluster.device");
+  });
+  if (report.best.size() < 2 || !by_speed || is_varied) return;
+  const auto first = search.scenario(report.best.front().layout);
+  if (!first || !first->estimated_for) return;
+  const DeviceRoofline& device = *first->estimated_for;
+  if (first->kernels) {
+    report.too_close = close_to_first(report);
+  } else {
+    report.efficiency = device.efficiency;
+  }
+  for (const Trial& trial :
+       first->kernels ? trials_by_kernels(device) : trials_by_roofline(device)) {
+    auto other = first_on(trial, search, report);
+    if (!other) return;
+    report.others.push_back(*std::move(other));
+  }
+}
+
+std::vector<std::string> doubts(const SearchReport& report) {
+  std::vector<std::string> lines;
+  if (report.too_close)
+    lines.push_back(fmt::format("{}; {}", words_on_close(report), order_sentence()));
+  for (const OtherDevice& other : report.others) {
+    const std::string on = words_of(other, report);
+    lines.push_back(
+        other.first == 0
+            ? fmt::format("{} the first stays first of the best {}", on, report.best.size())
+            : fmt::format("{} number {} is first of the best {}, {} faster", on, other.first + 1,
+                          report.best.size(), percent(other.gain)));
+  }
+  if (report.others_untried)
+    lines.push_back(
+        fmt::format("the scenario ({}) is not here as it was searched: who would be first on "
+                    "slower or faster devices was not tried",
+                    report.facts.file));
+  return lines;
+}
+
+}  // namespace plumbline

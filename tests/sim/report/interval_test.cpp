@@ -1,0 +1,90 @@
+// How sure an iteration time is, where it is told.
+//
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/planning/predict.h"
+#include "sim/report/compare_report.h"
+#include "sim/report/report.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/text_source.h"
+#include "tests/support/transformers.h"
+
+namespace plumbline::test {
+namespace {
+
+using Json = nlohmann::json;
+
+/// A llama on two devices as `device` says.
+Outcome predicted(const std::string& device) {
+  const TemporaryFolder folder;
+  const auto scenario = parse_scenario(
+      text_source("s.yaml", fmt::format("version: 1\nmodel: {{huggingface: {}, sequence: 128}}\n"
+                                        "cluster: {{devices: 2, device: {}}}\n"
+                                        "schedule: {{name: 1f1b, micro_batches: 4}}\n",
+                                        folder.file("llama.json", kLlama), device)),
+      {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  auto outcome = predict(*scenario);
+  REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+  return *std::move(outcome);
+}
+
+TEST_CASE("a time from kernels has an interval around it") {
+  const Outcome outcome = predicted("h100-sxm");
+  const auto likely = outcome.likely_iteration_time();
+  REQUIRE(likely);
+  CHECK(likely->low_s < outcome.iteration_time_s);
+  CHECK(likely->high_s > outcome.iteration_time_s);
+  const std::string table = to_table(outcome, std::nullopt);
+  CHECK(table.find("sure to") != std::string::npos);
+  CHECK(table.find(range_text(*likely)) != std::string::npos);
+  const Json json = Json::parse(to_json(outcome, "1.2.3"));
+  const Json& interval = json.at("iteration_time_interval_s");
+  CHECK(interval.at("low") == likely->low_s);
+  CHECK(interval.at("high") == likely->high_s);
+  CHECK(interval.at("coverage") == 0.9);
+  CHECK(interval.at("kind") == "dense");
+  CHECK(interval.at("from") == to_text(*outcome.setup.errors));
+  CHECK(json.at("estimated").dump().find("how sure the iteration time is: ") != std::string::npos);
+}
+
+TEST_CASE("compared runs keep their intervals, and the order is said to be surer") {
+  const auto outcome = std::make_shared<const Outcome>(predicted("h100-sxm"));
+  const auto read = read_result(text_source("it.json", to_json(*outcome, "1.2.3")), "read");
+  REQUIRE(read);
+  REQUIRE(read->likely_time);
+  CHECK(read->likely_time->low_s == outcome->likely_iteration_time()->low_s);
+  const std::vector<ComparedRun> runs = {compared(outcome, "own"), *read};
+  const std::string table = to_table(runs, {});
+  CHECK(table.find("sure to") != std::string::npos);
+  CHECK(table.find(order_sentence()) != std::string::npos);
+  const Json json = Json::parse(to_json(runs, "1.2.3", {}));
+  for (const Json& run : json.at("runs"))
+    CHECK(run.at("iteration_time_interval_s").at("high") ==
+          outcome->likely_iteration_time()->high_s);
+}
+
+TEST_CASE("a time from a roofline, or of a real run, has none") {
+  const Outcome by_roofline = predicted("{preset: h100-sxm, efficiency: 0.5}");
+  CHECK_FALSE(by_roofline.likely_iteration_time());
+  CHECK(to_table(by_roofline, std::nullopt).find("sure to") == std::string::npos);
+  CHECK_FALSE(Json::parse(to_json(by_roofline, "1.2.3")).contains("iteration_time_interval_s"));
+  Outcome measured = predicted("h100-sxm");
+  const std::size_t estimates = measured.setup.estimated.size();
+  measured.setup.forget_errors();
+  CHECK(measured.setup.estimated.size() == estimates - 1);
+  CHECK_FALSE(measured.likely_iteration_time());
+}
+
+TEST_CASE("a range of times has three digits") {
+  CHECK(range_text(TimeRange{1.8643, 2.4049}) == "1.86 s to 2.4 s");
+  CHECK(range_text(TimeRange{0.098765, 0.1234567}) == "98.8 ms to 123.5 ms");
+  CHECK(range_text(TimeRange{123.456, 150.04}) == "123 s to 150 s");
+}
+
+}  // namespace
+}  // namespace plumbline::test

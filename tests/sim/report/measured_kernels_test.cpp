@@ -1,0 +1,176 @@
+// Tables of kernels in scenarios: what they change, and what a report says of them.
+//
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/kernels/kernel_table_writer.h"
+#include "models/tables/kernel_list.h"
+#include "sim/planning/predict.h"
+#include "sim/report/report.h"
+#include "sim/search/missing_kernels.h"
+#include "sim/search/run_search.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/text_source.h"
+#include "tests/support/transformers.h"
+
+namespace plumbline::test {
+namespace {
+
+/// A small model on an H100, and tables of its kernels.
+class Trial {
+ public:
+  Trial() { folder_.file("config.json", kLlama); }
+
+  std::string scenario_text(const std::string& device) const {
+    return fmt::format(
+        "version: 1\nname: small\nmodel: {{huggingface: config.json, sequence: 128}}\n"
+        "cluster: {{devices: 2, device: {}}}\nplan: {{stages: 2}}\n"
+        "schedule: {{name: 1f1b}}\ntraining: {{mini_batch_size: 8, micro_batch_size: 1}}\n",
+        device);
+  }
+  std::shared_ptr<const Source> source(const std::string& text) const {
+    auto source = std::make_shared<Source>();
+    source->name = folder_["scenario.yaml"];
+    source->directory = folder_.path();
+    source->text = text;
+    return source;
+  }
+  Scenario read(const std::string& device) const {
+    auto scenario = parse_scenario(source(scenario_text(device)), {});
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    return *std::move(scenario);
+  }
+  Outcome predicted(const std::string& device) const {
+    auto outcome = predict(read(device));
+    REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+    return *std::move(outcome);
+  }
+
+  /// A table with all kernels of the model but the last `left_out`, which take `factor` times
+  /// their modelled times.
+  KernelTable table(double factor, std::size_t left_out = 0) const {
+    const Scenario scenario = read("h100-sxm");
+    REQUIRE(scenario.kernels);
+    KernelList list;
+    list.add(*scenario.model, *scenario.kernels);
+    KernelTable table;
+    table.device = "NVIDIA H100 80GB HBM3";
+    std::vector<ListedKernel> kernels = list.kernels();
+    kernels.resize(kernels.size() - left_out);
+    for (const ListedKernel& kernel : kernels) {
+      KernelRow row;
+      row.key = kernel.key;
+      row.time = Duration{std::llround(1e9 * factor * kernel.modelled_seconds)};
+      table.rows.push_back(row);
+    }
+    return table;
+  }
+  std::string with(const KernelTable& table, const std::string& preset = "h100-sxm") const {
+    folder_.file("table.yaml", kernel_table_yaml(table));
+    return fmt::format("{{preset: {}, kernels: table.yaml}}", preset);
+  }
+
+  TemporaryFolder folder_;
+};
+
+bool has(const std::vector<std::string>& texts, const std::string& part) {
+  return std::any_of(texts.begin(), texts.end(),
+                     [&](const std::string& text) { return text.find(part) != std::string::npos; });
+}
+
+TEST_CASE("measured kernels take the place of modelled ones, and the report says so") {
+  const Trial trial;
+  const Outcome modelled = trial.predicted("h100-sxm");
+  const Outcome twice = trial.predicted(trial.with(trial.table(2)));
+  CHECK(twice.iteration_time_s > 1.5 * modelled.iteration_time_s);
+  CHECK(has(twice.setup.estimated,
+            "layer times: 100 % by measured kernels of table.yaml (NVIDIA H100 80GB HBM3), closure "
+            "1.1 of "
+            "products, for "
+            "h100-sxm in bf16 with megatron-core"));
+  const auto json = nlohmann::json::parse(to_json(twice, "1"));
+  CHECK(json["kernel_times"]["measured_fraction"] == doctest::Approx(1));
+  CHECK(json["kernel_times"]["device"] == "NVIDIA H100 80GB HBM3");
+  CHECK_FALSE(nlohmann::json::parse(to_json(modelled, "1")).contains("kernel_times"));
+}
+
+TEST_CASE("what the table lacks is modelled, and the closure is told") {
+  const Trial trial;
+  KernelTable table = trial.table(1, 5);
+  table.closure.gemm = 1.07;
+  const Outcome outcome = trial.predicted(trial.with(table));
+  REQUIRE(outcome.setup.kernel_shares());
+  const KernelShares& shares = *outcome.setup.kernel_shares();
+  CHECK(shares.measured > .5);
+  CHECK(shares.measured < 1);
+  CHECK(shares.measured + shares.interpolated + shares.modelled == doctest::Approx(1));
+  CHECK(has(outcome.setup.estimated, "closure 1.07 of products"));
+}
+
+TEST_CASE("a table of another device is noted, and one that changes nothing, too") {
+  const Trial trial;
+  KernelTable table = trial.table(1);
+  CHECK_FALSE(has(trial.read(trial.with(table)).notes, "cluster.device.kernels"));
+  CHECK(has(trial.read(trial.with(table, "a100-sxm-80gb")).notes,
+            "cluster.device.kernels holds times of 'NVIDIA H100 80GB HBM3', and cluster.device is "
+            "'a100-sxm-80gb'"));
+  trial.with(table);
+  CHECK(has(trial.read("{preset: h100-sxm, efficiency: 0.5, kernels: table.yaml}").notes,
+            "cluster.device.kernels changes nothing: with an efficiency"));
+}
+
+TEST_CASE("a table that is wrong is refused with its own place") {
+  const Trial trial;
+  trial.folder_.file("table.yaml", "version: 1\nkind: kernels\ndevice: x\ngemm: [[bf16]]\n");
+  const auto wrong = parse_scenario(
+      trial.source(trial.scenario_text("{preset: h100-sxm, kernels: table.yaml}")), {});
+  REQUIRE_FALSE(wrong);
+  CHECK(to_text(wrong.problems()).find("table.yaml:4:8: error: gemm[0] has 1 field") !=
+        std::string::npos);
+  const auto missing = parse_scenario(
+      trial.source(trial.scenario_text("{preset: h100-sxm, kernels: none.yaml}")), {});
+  REQUIRE_FALSE(missing);
+  CHECK(to_text(missing.problems()).find("cluster.device.kernels is '") != std::string::npos);
+}
+
+TEST_CASE("a search tells which kernels its layouts would need measured") {
+  const Trial trial;
+  const std::string text = fmt::format(
+      "version: 1\nname: small\nmodel: {{huggingface: config.json, sequence: 128}}\n"
+      "cluster: {{gpus: 2, device: {}}}\ntraining: {{mini_batch_size: 4}}\n",
+      trial.with(trial.table(1)));
+  const auto search = Search::parse(trial.source(text), {});
+  REQUIRE_MESSAGE(search, (search ? "" : to_text(search.problems())));
+  const auto run = run_search(*search);
+  REQUIRE(run);
+  const auto missing = missing_kernels(*search, run->part);
+  REQUIRE(missing);
+  REQUIRE_FALSE(missing->empty());
+  const auto table = trial.table(1);
+  for (const ListedKernel& kernel : *missing) {
+    CHECK(std::none_of(table.rows.begin(), table.rows.end(),
+                       [&](const KernelRow& row) { return row.key == kernel.key; }));
+  }
+  CHECK(std::is_sorted(
+      missing->begin(), missing->end(),
+      [](const ListedKernel& a, const ListedKernel& b) { return a.weight > b.weight; }));
+
+  const std::string rooflines = fmt::format(
+      "version: 1\nname: small\nmodel: {{huggingface: config.json, sequence: 128}}\n"
+      "cluster: {{gpus: 2, device: {{preset: h100-sxm, efficiency: 0.5}}}}\n"
+      "training: {{mini_batch_size: 4}}\n");
+  const auto other = Search::parse(trial.source(rooflines), {});
+  REQUIRE(other);
+  CHECK_FALSE(missing_kernels(*other, run_search(*other)->part));
+}
+
+}  // namespace
+}  // namespace plumbline::test
