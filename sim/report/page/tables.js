@@ -116,8 +116,7 @@ export function formulaParts(report) {
             [
               [
                 `Bubble fraction, idle / (devices x ${summary.flush ? 'period' : 'makespan'})`,
-                byFormula('bubble_fraction'),
-                formatPercent(summary.bubble_fraction)
+                byFormula('bubble_fraction'), formatPercent(summary.bubble_fraction)
               ],
               [
                 'Bubble overhead, idle / busy', byFormula('bubble_overhead'),
