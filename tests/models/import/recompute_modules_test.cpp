@@ -138,7 +138,7 @@ TEST_CASE("the time of a module is that of its kernels, its exchanges with them"
                              .link = 450e9,
                              .network = 50e9},
                             usual_stack());
-  const KernelSetting setting{kernels, {}, {}, 1};
+  const KernelSetting setting{kernels, {}, {}, {}, 1};
   DeviceRoofline device;
   device.peak = {989'000'000'000'000};
   device.memory_bandwidth = {3'350'000'000'000};

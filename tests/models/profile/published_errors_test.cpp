@@ -97,7 +97,7 @@ TEST_CASE("an estimate has errors only if all of its times come from kernels") {
       if (with_ops && !costs.timed) costs.ops = ops;
     }
     estimate.kernels.reset();
-    if (with_kernels) estimate.kernels = KernelSetting{kernels, {}, {}, 8};
+    if (with_kernels) estimate.kernels = KernelSetting{kernels, {}, {}, {}, 8};
     REQUIRE_FALSE(estimate_times(model, estimate, {}));
     return model.profile.errors;
   };
