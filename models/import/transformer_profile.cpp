@@ -579,8 +579,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     costs.output = {layer.output.value()};
     costs.activation = {sum(layer.kept).value()};
     costs.selective = selective_of(layer, shape.routing(), options);
-    costs.ops = own->second;
-    costs.temporary = {temporary_bytes(*costs.ops)};
+    set_ops(costs, own->second);
     measurement.layers.push_back(costs);
   }
   profile.model.graph = LayerGraph::chain(std::move(layers));

@@ -183,15 +183,17 @@ double KernelModel::hidden_share(const CollectiveKernel& kernel,
   return 0;
 }
 
-double KernelModel::gather_seconds(double bytes, std::int64_t copies, std::int64_t near) const {
+double KernelModel::ring_seconds(double bytes, const KernelRing& ring) const {
   const KernelTraits& device = device_.traits;
   const CollectiveTraits& traits = device.collectives;
-  const double others = as_real(copies - 1);
-  const double sent = bytes * others / as_real(copies);
-  double bandwidth =
-      device_.link > 0 ? device_.link * traits.all_gather : std::numeric_limits<double>::infinity();
-  if (copies > near && device_.network > 0)
-    bandwidth = std::min(bandwidth, as_real(near) * device_.network * device.network_share);
+  const double others = as_real(ring.devices - 1);
+  const double sent = bytes * others / as_real(ring.devices);
+  const double link = ring.link > 0 ? ring.link : device_.link;
+  double bandwidth = std::numeric_limits<double>::infinity();
+  if (link > 0) bandwidth = link * traits.all_gather;
+  const double cards = ring.network > 0 ? ring.network : as_real(ring.near) * device_.network;
+  if (ring.devices > ring.near && cards > 0)
+    bandwidth = std::min(bandwidth, cards * device.network_share);
   return traits.start_s + others * device.ring_step_s + sent / bandwidth +
          traits.root * std::sqrt(sent);
 }

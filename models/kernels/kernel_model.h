@@ -61,6 +61,14 @@ struct PassTime {
   double seconds() const { return computing_s + sent_s - hidden_s; }
 };
 
+/// Devices that hold the same layers.
+struct KernelRing {
+  std::int64_t devices = 1;
+  std::int64_t near = 1;  ///< Those in one server.
+  double link = 0;        ///< Bytes/s between two in a server; 0 = that of the device.
+  double network = 0;     ///< Bytes/s of all cards of a server together; 0 = those of `near` devices.
+};
+
 /// The times of a device's kernels: measured, interpolated, or modelled from their sizes.
 class KernelModel {
  public:
@@ -92,9 +100,9 @@ class KernelModel {
   /// takes at least that.
   PassTime seconds(const std::vector<Kernel>& kernels, const KernelOverlap& overlap) const;
 
-  /// The time in which `copies` of a model, `near` of them in a server, gather `bytes` of weights
-  /// that they share, or scatter as many of gradients, in seconds.
-  double gather_seconds(double bytes, std::int64_t copies, std::int64_t near) const;
+  /// The time in which the devices of a ring gather `bytes` that they share, or scatter as many, in
+  /// seconds: a start, a step for each other device, and the bytes that each device sends.
+  double ring_seconds(double bytes, const KernelRing& ring) const;
 
   const KernelDevice& device() const { return device_; }
   const SoftwareStack& stack() const { return stack_; }

@@ -27,29 +27,37 @@ OpFlops flops_of(const AttentionOp& op) {
 
 /// The bytes that an op holds in its backward alone.
 struct Temporary {
-  SaturatingCount e;  ///< Bytes of a number.
+  SaturatingCount e;       ///< Bytes of a number.
+  bool has_tokens = true;  ///< Else gradients of weights alone count.
 
   SaturatingCount operator()(const LinearOp& op) const {
     const SaturatingCount matrices = std::max<std::int64_t>(op.experts, 1);
     return e * (matrices * op.outputs * op.inputs +
-                SaturatingCount{op.rows} * (SaturatingCount{op.outputs} + op.inputs));
+                tokens(op.rows) * (SaturatingCount{op.outputs} + op.inputs));
   }
   SaturatingCount operator()(const AttentionOp& op) const {
-    const SaturatingCount rows = SaturatingCount{op.batch} * op.queries * op.heads;
+    const SaturatingCount rows = tokens(op.batch) * op.queries * op.heads;
     if (op.keeps_scores) return e * 2 * rows * op.keys;
     return e * rows * (SaturatingCount{2 * op.query_size} + op.value_size);
   }
   SaturatingCount operator()(const LookupOp& op) const {
-    return e * (SaturatingCount{op.table_rows} + op.rows) * op.columns;
+    return e * (SaturatingCount{op.table_rows} + tokens(op.rows)) * op.columns;
   }
   SaturatingCount operator()(const LossOp& op) const {
     constexpr std::int64_t gradients = 2, fp32 = 4;
     if (op.fused.value_or(true)) return {};
-    return gradients * fp32 * SaturatingCount{op.rows} * op.columns;
+    return gradients * fp32 * tokens(op.rows) * op.columns;
   }
   template <class Other>
   SaturatingCount operator()(const Other&) const {
     return {};
+  }
+
+  SaturatingCount tokens(std::int64_t count) const { return has_tokens ? count : 0; }
+  std::int64_t most(const LayerOps& ops) const {
+    std::int64_t most = 0;
+    for (const LayerOp& op : ops.ops) most = std::max(most, std::visit(*this, op.shape).value());
+    return most;
   }
 };
 
@@ -76,15 +84,13 @@ OpFlops flops_of(const LayerOps& ops) {
   return sum;
 }
 
-std::int64_t temporary_bytes(const LayerOps& ops) {
-  const Temporary bytes{bytes_of(ops.dtype)};
-  std::int64_t most = 0;
-  for (const LayerOp& op : ops.ops) most = std::max(most, std::visit(bytes, op.shape).value());
-  return most;
+TemporaryBytes temporary_bytes(const LayerOps& ops) {
+  const SaturatingCount e = bytes_of(ops.dtype);
+  return {Temporary{e, true}.most(ops), Temporary{e, false}.most(ops)};
 }
 
 std::int64_t largest_bytes(const LayerOps& ops) {
-  std::int64_t most = temporary_bytes(ops);
+  std::int64_t most = temporary_bytes(ops).all;
   for (const LayerOp& op : ops.ops) {
     if (const auto* exchange = std::get_if<ExchangeOp>(&op.shape))
       most = std::max({most, (SaturatingCount{exchange->bytes} * exchange->repeated).value(),

@@ -183,7 +183,11 @@ OpFlops flops_of(const LayerOps& ops);
 /// its weights before they are added up, of its output and of its input; of attention that keeps
 /// its scores, the gradients of the scores before and behind the softmax; of a loss that is not
 /// fused, the gradients of the logits and of their softmax's logarithms, both in fp32.
-std::int64_t temporary_bytes(const LayerOps& ops);
+struct TemporaryBytes {
+  std::int64_t all = 0;
+  std::int64_t of_weights = 0;  ///< With no tokens at all: the gradients of weights alone.
+};
+TemporaryBytes temporary_bytes(const LayerOps& ops);
 
 /// The most bytes that one op holds so or sends, keys and values as often as heads repeat them;
 /// exact up to 2^53.

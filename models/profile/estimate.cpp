@@ -158,6 +158,18 @@ class Estimator {
         .first->second;
   }
 
+  /// The time in which a group scatters the gradients of a layer, and gathers the weights that its
+  /// members have stepped, or else the sums.
+  double ring_seconds(const Layer& layer, const DeviceGroup& group) const {
+    const KernelRing ring{group.replicas(), group.spans_servers() ? group.cards() : group.replicas()};
+    const auto bytes = static_cast<double>(layer.replicated.count);
+    const double gradients = estimate_.optimizer.gradients;
+    const bool shares_steps = layer.stepped_elsewhere.count > 0;
+    const KernelModel& kernels = estimate_.kernels->model;
+    return kernels.ring_seconds(gradients * bytes, ring) +
+           kernels.ring_seconds((shares_steps ? 1 : gradients) * bytes, ring);
+  }
+
   /// The parts of an update. Requires: as ring_bandwidth where something is replicated.
   PassParts update_parts(const LayerCosts& costs, const Layer& layer) const {
     const auto bandwidth = static_cast<double>(device().memory_bandwidth.count);
@@ -172,9 +184,11 @@ class Estimator {
       parts.own_s = bytes / bandwidth / device().efficiency;
     }
     const DeviceGroup& group = model_.profile.group;
-    if (layer.replicated.count > 0)
-      parts.sent_s =
-          group_traffic(layer, estimate_.optimizer, group) / ring_bandwidth(group, device());
+    if (layer.replicated.count == 0) return parts;
+    parts.sent_s = by_kernels(costs)
+                       ? ring_seconds(layer, group)
+                       : group_traffic(layer, estimate_.optimizer, group) /
+                             ring_bandwidth(group, device());
     return parts;
   }
 

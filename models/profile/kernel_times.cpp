@@ -15,10 +15,10 @@ namespace {
 double exposed_s(Bytes parameters, const KernelSetting& setting) {
   if (setting.weights.copies == 1 || parameters.count == 0) return 0;
   const double share = setting.model.stack().exposed_weights;
-  return share == 0
-             ? 0
-             : share * setting.model.gather_seconds(static_cast<double>(parameters.count),
-                                                    setting.weights.copies, setting.weights.near);
+  if (share == 0) return 0;
+  const SharedWeights& weights = setting.weights;
+  const KernelRing ring{weights.copies, weights.near, weights.link, weights.network};
+  return share * setting.model.ring_seconds(static_cast<double>(parameters.count), ring);
 }
 
 PassParts parts_of(const std::vector<Kernel>& kernels, const KernelSetting& setting,
@@ -60,7 +60,7 @@ KernelParts kernel_parts(const LayerOps& ops, Bytes parameters, const KernelSett
   parts.input = of_pass(KernelPass::input);
   parts.weights = of_pass(KernelPass::weights);
   parts.again = parts_of(launches_again(ops, stack), setting);
-  if (stack.skips_last_product && ops.is_block())
+  if (stack.skips_last_product && setting.recomputes_blocks && ops.is_block())
     parts.skipped_s = parts_of(last_product(ops, stack), setting).own_s;
   add_weights(parts, exposed_s(parameters, setting), setting.weights.gathers_twice);
   const double factor = wait_for_slowest(stack, setting.devices);

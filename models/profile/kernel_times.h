@@ -18,7 +18,10 @@ struct SharedWeights {
   std::int64_t copies = 1;  ///< 1 = nothing is shared.
   std::int64_t near = 1;    ///< Copies in one server.
   /// The backward gathers them again (stage 3); else they are kept from the forward (stage 2).
+  /// Either way it scatters their gradients.
   bool gathers_twice = false;
+  double link = 0;     ///< Bytes/s between copies in a server; 0 = that of the device.
+  double network = 0;  ///< Bytes/s of all cards of a server together; 0 = those of the devices.
 };
 
 /// Everything beside a layer's ops that decides the times of its kernels.
@@ -28,6 +31,9 @@ struct KernelSetting {
   KernelOverlap overlap;
   SharedWeights weights;
   std::int64_t devices = 1;  ///< All of the run: more of them wait longer for the slowest.
+  /// Each block is recomputed by itself: its last product need not run again. (A stage that is
+  /// recomputed as a whole needs the outputs of all its blocks but the last.)
+  bool recomputes_blocks = false;
 };
 
 /// The parts of a layer's passes, and of which times they consist.

@@ -43,16 +43,17 @@ void offload(LayerCosts& layer, double share, BytesPerSecond bandwidth, Offloade
   const Duration forward = lengthen(layer.forward, copy, layer.sent.forward, layer.free.forward);
   const Duration backward =
       lengthen(layer.backward, copy, layer.sent.backward, layer.free.backward);
-  if (layer.split) {
-    lengthen(layer.split->input, copy, layer.sent.backward_input);
-    lengthen(layer.split->weight, copy, layer.sent.backward_weight);
-  }
+  // A backward in two parts needs it from its first part on.
+  const Duration input = layer.split ? lengthen(layer.split->input, copy, layer.sent.backward_input)
+                                     : Duration{};
   ++sum.layers;
   sum.bytes += moved;
   sum.longer_forwards += forward.count() > 0 ? 1 : 0;
   sum.longer_backwards += backward.count() > 0 ? 1 : 0;
+  sum.longer_inputs += input.count() > 0 ? 1 : 0;
   sum.forward += forward;
   sum.backward += backward;
+  sum.input += input;
 }
 
 }  // namespace

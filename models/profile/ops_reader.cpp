@@ -61,7 +61,15 @@ void check_idle(SectionReader& op, std::string_view key, bool is_used, std::stri
 /// Checks the keys of an op against each other.
 struct KeysCheck {
   SectionReader& op;
+  NumberFormat dtype;  ///< The profile's.
 
+  void operator()(const LinearOp& linear) const {
+    if (linear.format == dtype || linear.format == NumberFormat::fp8) return;
+    op.error(op.mark_of("format"),
+             fmt::format("{} is {}, in a profile of {}", op.path_of("format"),
+                         name_of(linear.format), name_of(dtype)),
+             "the peak of the device is that of the profile's dtype; fp8 has one of its own");
+  }
   void operator()(const AttentionOp& attention) const {
     check_part(op, "queries", attention.queries, "keys", attention.keys);
     check_idle(op, "drops", attention.keeps_scores, "keeps_scores: true");
@@ -94,7 +102,7 @@ std::optional<LayerOp> read_op(const YamlNode& node, const std::string& path, Nu
   }
   if (const auto again = section.boolean("again")) op.again = again->value;
   section.finish();
-  if (problems.size() == problems_before) std::visit(KeysCheck{section}, op.shape);
+  if (problems.size() == problems_before) std::visit(KeysCheck{section, dtype}, op.shape);
   return op;
 }
 
@@ -184,7 +192,6 @@ void NamedOps::read_list(SectionReader& lists, const YamlNode::Entry& entry, Num
   named.mark = entry.mark;
   if (problems_.size() != problems_before) return;
   named.sums = sums_of(read);
-  named.temporary = {temporary_bytes(read)};
   named.ops = std::make_shared<const LayerOps>(std::move(read));
 }
 
@@ -230,8 +237,7 @@ void NamedOps::give_ops(SectionReader& layer, LayerCosts& costs, bool is_sound) 
   }
   Named& named = found->second;
   named.is_used = true;
-  costs.ops = named.ops;
-  costs.temporary = named.temporary;
+  set_ops(costs, named.ops);
   if (named.ops && costs.work && is_sound) check_work(layer, named.sums, *costs.work);
 }
 

@@ -40,7 +40,6 @@ class NamedOps {
   struct Named {
     std::shared_ptr<const LayerOps> ops;  ///< Null where the list has an error.
     Sums sums;
-    Bytes temporary;
     Mark mark;
     bool is_used = false;
   };

@@ -70,6 +70,7 @@ LayerCosts nothing_like(const LayerCosts& like) {
   LayerCosts zero;
   if (like.selective) zero.selective = Selective{};
   if (like.split) zero.split = SplitBackward{};
+  zero.temporary = like.temporary_of_weights;
   return zero;
 }
 
@@ -127,6 +128,13 @@ SizedCosts costs_at(const Profile& profile, std::int64_t size) {
   return costs;
 }
 
+void set_ops(LayerCosts& costs, std::shared_ptr<const LayerOps> ops) {
+  const TemporaryBytes temporary = ops ? temporary_bytes(*ops) : TemporaryBytes{};
+  costs.temporary = {temporary.all};
+  costs.temporary_of_weights = {temporary.of_weights};
+  costs.ops = std::move(ops);
+}
+
 void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices) {
   PLUMBLINE_CHECK(slices >= 1, slices);
   const std::int64_t count = slices;
@@ -144,7 +152,9 @@ void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices) {
     }
     part_of_bytes(layer.output);
     part_of_bytes(layer.activation);
-    part_of_bytes(layer.temporary);
+    Bytes of_tokens = layer.temporary - layer.temporary_of_weights;
+    part_of_bytes(of_tokens);
+    layer.temporary = layer.temporary_of_weights + of_tokens;
     if (!layer.selective) continue;
     part_of_bytes(layer.selective->activation);
     part(layer.selective->forward);

@@ -80,6 +80,7 @@ struct LayerCosts {
   Bytes output;      ///< Size of the tensor that other layers consume; its gradient is as large.
   Bytes activation;  ///< Kept from F until B: with its own output, without its input.
   Bytes temporary;   ///< Held while its backward runs, beside all that is kept.
+  Bytes temporary_of_weights;  ///< The part of that which does not grow with the batch.
   std::optional<LayerWork> work;
   /// The ops of `work`, in the profile's dtype; null = not known.
   std::shared_ptr<const LayerOps> ops;
@@ -110,6 +111,9 @@ struct LayerCosts {
     return recomputation == Recomputed::selective && selective ? selective->activation : Bytes{};
   }
 };
+
+/// Gives a layer its ops, and the temporary bytes that follow from them.
+void set_ops(LayerCosts& costs, std::shared_ptr<const LayerOps> ops);
 
 /// Divides the costs for one of `slices` equal parts of a micro-batch's sequence: all but the
 /// update; times to the nearest nanosecond, bytes rounded up.

@@ -222,17 +222,22 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
       fmt::format("the memory of {} per device", to_text(*input.cluster.memory));
   if (!leanest) return infeasible("no plan fits " + limit, "");
   const auto stage = fullest(*leanest);
+  const Bytes temporary = *input.cluster.memory - *input.memory();
+  const Bytes needed = stage->peak_memory + temporary;
   return infeasible(
       fmt::format("no plan fits {}: in the one that needs least ({}), stage {} (layers '{}' to "
                   "'{}') lacks {}",
                   limit, leanest->config(), stage - leanest->stages.begin(),
                   clipped(input.graph.layer(stage->layers.front()).name),
                   clipped(input.graph.layer(stage->layers.back()).name),
-                  to_text(stage->peak_memory - *input.memory())),
-      fmt::format("it needs {}: weight versions: {}, gradients, optimizer state, {}: {}; smaller "
+                  to_text(needed - *input.cluster.memory)),
+      fmt::format("it needs {}: weight versions: {}, gradients, optimizer state, {}: {}{}; smaller "
                   "micro-batches or more devices help",
-                  to_text(stage->peak_memory), stage->weight_versions,
-                  held_of_micro_batches(input.residency.recompute), stage->warm_up + 1));
+                  to_text(needed), stage->weight_versions,
+                  held_of_micro_batches(input.residency.recompute), stage->warm_up + 1,
+                  temporary.count > 0
+                      ? fmt::format(", temporary tensors: {}", to_text(temporary))
+                      : ""));
 }
 
 /// The best plans of one space, best first: the exact best, then others.

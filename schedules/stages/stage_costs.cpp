@@ -77,7 +77,9 @@ void add_overlap(const LayerCosts& layer, StageCost& sum) {
   sum.backward_overlap =
       sum.backward_overlap + of(layer.backward, layer.sent.backward, layer.free.backward);
   if (layer.recomputation == Recomputed::all) {
-    sum.recompute_overlap = sum.recompute_overlap + forward;
+    const double computing = forward.computing - seconds(layer.skipped);
+    sum.recompute_overlap =
+        sum.recompute_overlap + Overlap{forward.sending, std::max(0.0, computing)};
   } else if (!layer.timed) {  // what is recomputed separately hides nothing that it sends
     sum.recompute_overlap =
         sum.recompute_overlap + of(layer.again(), layer.sent.again, 1 - layer.sent.again);

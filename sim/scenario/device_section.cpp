@@ -151,6 +151,7 @@ Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<Num
                                   : "the given device";
   roofline.peak = *peak;
   roofline.fp8_peak = device.fp8_peak;
+  if (used == NumberFormat::fp8 && !roofline.fp8_peak) roofline.fp8_peak = peak;
   roofline.memory_bandwidth = *device.memory_bandwidth;
   roofline.efficiency = device.efficiency.value_or(kUsualEfficiency);
   roofline.link_bandwidth = device.link_bandwidth;

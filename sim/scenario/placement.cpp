@@ -20,10 +20,6 @@ std::string wrong_length(std::string_view key, std::size_t length, std::size_t s
   return fmt::format("{} has length {}, but the number of stages is {}", key, length, stages);
 }
 
-namespace {
-
-/// The number of stages: given, or the length of a list with one entry per stage, or one stage per
-/// device.
 std::uint32_t stage_count(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   if (scenario.schedule.whole_model()) return 1;
@@ -37,6 +33,8 @@ std::uint32_t stage_count(const Scenario& scenario) {
          std::max<std::uint32_t>(
              scenario.cluster.device_count() / static_cast<std::uint32_t>(scenario.copies), 1);
 }
+
+namespace {
 
 using StageDevices = std::vector<std::vector<DeviceId>>;
 

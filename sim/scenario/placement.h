@@ -21,6 +21,10 @@ Result<Partition> place(const Scenario& scenario, const std::vector<LayerCosts>&
 /// devices of one copy; devices that are left over.
 Result<std::int64_t> copies_that_fill(const Scenario& scenario);
 
+/// The number of stages: given, or the length of a list with one entry per stage, or one stage per
+/// device. Requires: copies are resolved.
+std::uint32_t stage_count(const Scenario& scenario);
+
 /// The shape of a schedule with chunks over `stages` stages.
 ChunkShape chunk_shape(const Scenario& scenario, std::size_t stages);
 

@@ -165,10 +165,14 @@ std::optional<Diagnostic> offload_activations(Scenario& scenario, const ClusterC
   };
   scenario.notes.push_back(fmt::format(
       "schedule.offload: {:g} % of what {} layers keep, over {}; forwards that this makes longer: "
-      "{}; backwards: {}",
+      "{}; backwards: {}{}",
       100 * share->value, effect.layers, to_text(*cluster.host_link),
       longer(effect.longer_forwards, effect.forward),
-      longer(effect.longer_backwards, effect.backward)));
+      longer(effect.longer_backwards, effect.backward),
+      effect.longer_inputs > effect.longer_backwards
+          ? fmt::format("; first parts of split backwards: {}",
+                        longer(effect.longer_inputs, effect.input))
+          : ""));
   return std::nullopt;
 }
 
@@ -200,9 +204,16 @@ Result<std::vector<std::uint32_t>> recomputed_layers(const RecomputeChoice& choi
 void keep_others(const Partition& partition, const std::vector<std::uint32_t>& recomputed,
                  std::vector<LayerCosts>& layers) {
   for (std::size_t s = 0; s < recomputed.size(); ++s) {
-    const std::vector<LayerId>& of_stage = partition.stages[s].layers;
-    for (std::size_t i = recomputed[s]; i < of_stage.size(); ++i)
-      layers[of_stage[i].value].recomputation = Recomputed::nothing;
+    std::uint32_t left = recomputed[s];
+    for (const LayerId layer : partition.stages[s].layers) {
+      Recomputed& of_layer = layers[layer.value].recomputation;
+      if (of_layer == Recomputed::nothing) continue;
+      if (left == 0) {
+        of_layer = Recomputed::nothing;
+      } else {
+        --left;
+      }
+    }
   }
 }
 

@@ -66,7 +66,8 @@ std::optional<Diagnostic> offload_activations(Scenario& scenario, const ClusterC
 Result<std::vector<std::uint32_t>> recomputed_layers(const RecomputeChoice& choice,
                                                      const Partition& partition);
 
-/// Makes the layers after the first `recomputed` of each stage keep all their activations.
+/// Makes the layers after the first `recomputed` of each stage keep all their activations. Layers
+/// that nothing recomputes do not count: the embedding of a transformer, and its head.
 void keep_others(const Partition& partition, const std::vector<std::uint32_t>& recomputed,
                  std::vector<LayerCosts>& layers);
 

@@ -10,6 +10,7 @@
 #include "base/quantity.h"
 #include "models/profile/estimate.h"
 #include "models/profile/optimizer_kind.h"
+#include "sim/scenario/kernel_setting.h"
 #include "sim/scenario/placement.h"
 #include "sim/scenario/sequence_order.h"
 #include "sim/scenario/stage_number.h"
@@ -141,11 +142,13 @@ class ScenarioResolver {
     if (!keep(roofline, problems_)) return;
     scenario_.peak = peak_of_mix(profile, *roofline);
     Estimate estimate{.device = *roofline,
-                      .kernels = kernel_setting(*roofline),
+                      .kernels = kernel_setting(scenario_, *written_.cluster.device, *roofline),
                       .optimizer = {scenario_.optimizer_state, scenario_.gradient_width}};
     scenario_.estimated_for = *roofline;
-    if (estimate.kernels)
+    if (estimate.kernels) {
       scenario_.kernels = std::make_shared<const KernelModel>(estimate.kernels->model);
+      wait_between_ops(estimate.kernels->model.stack());
+    }
     Model& model = scenario_.model.edit();
     if (auto problem = estimate_times(model, estimate, written_.cluster.device->mark))
       return problems_.push_back(*std::move(problem));
@@ -159,67 +162,15 @@ class ScenarioResolver {
       problems_.push_back(*std::move(refused));
   }
 
-  /// The setting in which kernels run; nothing if no layer has ops or a roofline is asked for.
-  std::optional<KernelSetting> kernel_setting(const DeviceRoofline& roofline) {
-    const std::vector<LayerCosts>& layers = scenario_.model->profile.measurements.front().layers;
-    const bool has_ops = std::any_of(layers.begin(), layers.end(), [](const LayerCosts& layer) {
-      return !layer.timed && layer.ops;
-    });
-    const DeviceChoice& device = *written_.cluster.device;
-    if (device.efficiency || !has_ops) {
-      note_unused("stack", device.stack != nullptr, has_ops);
-      note_unused("kernels", device.kernels != nullptr, has_ops);
-      return std::nullopt;
-    }
-    if (auto note = other_device_note(device)) scenario_.notes.push_back(*std::move(note));
-    KernelSetting setting{kernels_of(device, roofline), device.kernels_file, {}, {}, 1};
-    setting.overlap = {.on = scenario_.schedule.bucket.has_value(),
-                       .has_chunks = scenario_.schedule.chunks > 1,
-                       .link = device.link_overlap,
-                       .network = device.network_overlap};
-    const DeviceGroup& group = scenario_.model->profile.group;
-    setting.devices = devices_of_run() * group.devices;
-    share_weights(setting, group);
-    wait_between_ops(setting.model.stack());
-    return setting;
-  }
-
   /// Adds the time that a stack waits between the ops of a pipeline, unless the file has its own.
   void wait_between_ops(const SoftwareStack& stack) {
-    if (stack.gap_per_op_s == 0 || stages() == 1) return;
     if (written_.per_op_given || written_.measured_overhead) return;
-    scenario_.overheads.per_op = round_up(stack.gap_per_op_s * 1e9);
+    const Duration gap = plumbline::wait_between_ops(scenario_, stack);
+    if (gap.count() == 0) return;
+    scenario_.overheads.per_op = gap;
     scenario_.notes.push_back(
         fmt::format("{} waits {} between the ops of a pipeline (overhead.per_op)", stack.name,
                     to_text(scenario_.overheads.per_op)));
-  }
-
-  void note_unused(std::string_view key, bool is_given, bool has_ops) {
-    if (!is_given) return;
-    scenario_.notes.push_back(
-        fmt::format("cluster.device.{} changes nothing: {}", key,
-                    has_ops ? "with an efficiency, times follow from a roofline"
-                            : "no layer lists its ops, as those of a model.huggingface do"));
-  }
-
-  std::int64_t stages() const { return scenario_.plan.stages ? scenario_.plan.stages->value : 1; }
-
-  /// The devices that the run uses: those of the cluster, else those that its plan needs.
-  std::int64_t devices_of_run() const {
-    if (scenario_.cluster_given) return scenario_.cluster.device_count();
-    return scenario_.copies * std::max<std::int64_t>(1, stages() / scenario_.schedule.chunks);
-  }
-
-  /// Weights that copies share travel with each micro-batch: always in stage 3, and in stage 2
-  /// without a pipeline, where each backward scatters its gradients.
-  void share_weights(KernelSetting& setting, const DeviceGroup& group) const {
-    const bool all = scenario_.sharded == Sharded::weights;
-    if (!all && !(scenario_.sharded == Sharded::gradients && stages() == 1)) return;
-    const std::int64_t in_server =
-        written_.cluster.per_server().value_or(scenario_.copies * group.devices) / group.devices;
-    setting.weights = {.copies = scenario_.copies,
-                       .near = std::clamp<std::int64_t>(in_server, 1, scenario_.copies),
-                       .gathers_twice = all};
   }
 
   /// Decides the number of copies of the pipeline.

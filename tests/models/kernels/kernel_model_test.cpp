@@ -258,13 +258,17 @@ TEST_CASE("tokens to experts take the slower of link and network card") {
 
 TEST_CASE("copies gather weights as fast as their slowest way") {
   const KernelModel model = test::kernel_model("h100-sxm");
-  const double in_server = model.gather_seconds(1e10, 8, 8);
+  const double in_server = model.ring_seconds(1e10, {8, 8});
   CHECK(in_server == test::close_to(1e10 * 7 / 8 / (450e9 * .78), .05));
   // Eight cards of 50 GB/s are slower than NVLink, one is slower still.
-  CHECK(model.gather_seconds(1e10, 64, 8) == test::close_to(1e10 * 63 / 64 / (8 * 50e9 * .8), .05));
-  CHECK(model.gather_seconds(1e10, 64, 1) > 5 * model.gather_seconds(1e10, 64, 8));
+  CHECK(model.ring_seconds(1e10, {64, 8}) == test::close_to(1e10 * 63 / 64 / (8 * 50e9 * .8), .05));
+  CHECK(model.ring_seconds(1e10, {64, 1}) > 5 * model.ring_seconds(1e10, {64, 8}));
+  // Other links and cards than the device's.
+  CHECK(model.ring_seconds(1e10, {8, 8, 45e9}) > 5 * in_server);
+  CHECK(model.ring_seconds(1e10, {64, 8, 0, 50e9}) ==
+        test::close_to(8 * model.ring_seconds(1e10, {64, 8}), .05));
   // Many copies pay each step of the ring.
-  CHECK(model.gather_seconds(1, 512, 8) - model.gather_seconds(1, 128, 8) ==
+  CHECK(model.ring_seconds(1, {512, 8}) - model.ring_seconds(1, {128, 8}) ==
         test::close_to(384 * 4e-6, .01));
 }
 

@@ -49,10 +49,10 @@ TEST_CASE("a block has products and no loss") {
 TEST_CASE("the largest op of a backward decides what it holds for a moment") {
   // bf16: the gradient of a matrix of 7 x 3, of 10 rows of its output and of its input.
   LayerOps ops = only(LinearOp{NumberFormat::bf16, 10, 7, 3});
-  CHECK(temporary_bytes(ops) == 2 * (7 * 3 + 10 * (7 + 3)));
+  CHECK(temporary_bytes(ops).all == 2 * (7 * 3 + 10 * (7 + 3)));
   // Of two experts each has such a matrix.
   ops.ops.push_back({LinearOp{NumberFormat::fp8, 10, 7, 3, 2}});
-  CHECK(temporary_bytes(ops) == 2 * (2 * 7 * 3 + 10 * (7 + 3)));
+  CHECK(temporary_bytes(ops).all == 2 * (2 * 7 * 3 + 10 * (7 + 3)));
   // Gradients of 2 x 3 x 8 x 16 scores behind the softmax and in front of it.
   AttentionOp attention{.batch = 2,
                         .queries = 8,
@@ -62,13 +62,16 @@ TEST_CASE("the largest op of a backward decides what it holds for a moment") {
                         .value_size = 4,
                         .keeps_scores = true};
   ops.ops.push_back({attention});
-  CHECK(temporary_bytes(ops) == 2 * 2 * (2 * 3 * 8 * 16));
+  CHECK(temporary_bytes(ops).all == 2 * 2 * (2 * 3 * 8 * 16));
   attention.keeps_scores = false;
-  CHECK(temporary_bytes(only(attention)) == 2 * (2 * 3 * 8) * (6 + 6 + 4));
+  CHECK(temporary_bytes(only(attention)).all == 2 * (2 * 3 * 8) * (6 + 6 + 4));
   // The gradient of a whole table.
-  CHECK(temporary_bytes(only(LookupOp{.rows = 4, .columns = 5, .table_rows = 100})) ==
+  CHECK(temporary_bytes(only(LookupOp{.rows = 4, .columns = 5, .table_rows = 100})).all ==
         2 * (100 + 4) * 5);
-  CHECK(temporary_bytes(only(NormOp{100, 100})) == 0);
+  CHECK(temporary_bytes(only(NormOp{100, 100})).all == 0);
+  // With no tokens at all the gradients of the weights are left.
+  CHECK(temporary_bytes(ops).of_weights == 2 * (2 * 7 * 3));
+  CHECK(temporary_bytes(only(attention)).of_weights == 0);
 }
 
 }  // namespace
