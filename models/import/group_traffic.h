@@ -5,7 +5,7 @@
 
 #include "base/saturating_count.h"
 #include "base/units.h"
-#include "models/import/transformer_layers.h"
+#include "models/import/transformer_options.h"
 
 namespace plumbline {
 

@@ -18,6 +18,7 @@
 #include "models/hardware/cluster.h"
 #include "models/import/config_facts.h"
 #include "models/import/group_traffic.h"
+#include "models/import/layer_symbols.h"
 #include "models/import/transformer_misfits.h"
 #include "models/import/transformer_ops.h"
 
