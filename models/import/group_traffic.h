@@ -28,4 +28,14 @@ Sent sent_to_experts(SaturatingCount exchanged, const ExpertRouting& routing,
 /// goes to each of them, one stays.
 Sent sent_for_heads(SaturatingCount exchanged, const TransformerOptions& options);
 
+/// The traffic of products that neighbours share: a tensor-parallel group, or those that divide an
+/// expert. Where they span servers, each of them in one sends its part of what goes to the others,
+/// besides.
+Sent sent_by_products(SaturatingCount all_reduced, SaturatingCount gathered, std::int64_t devices,
+                      const TransformerOptions& options);
+
+/// The traffic of keys and values, on their way around the devices that share a sample: a step is
+/// over when the slowest of them is.
+Sent sent_by_context(SaturatingCount keys_and_values, const TransformerOptions& options);
+
 }  // namespace plumbline

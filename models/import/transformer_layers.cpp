@@ -396,4 +396,26 @@ std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
   return layers;
 }
 
+SaturatingCount replicated_parameters(const LayerDerivation& layer,
+                                      const TransformerOptions& options) {
+  SaturatingCount replicated;
+  if (options.group() == options.tensor_parallel) return replicated;
+  for (const Term& term : layer.parameters) {
+    if (!term.is_split) replicated += term.value;
+  }
+  return replicated;
+}
+
+SaturatingCount replicated_of(const TransformerShape& shape, TransformerOptions options) {
+  options.tensor_parallel = 1;
+  options.sequence_parallel = false;
+  SaturatingCount replicated;
+  SaturatingCount borrowed;
+  for (const LayerDerivation& layer : derive_layers(shape, options)) {
+    replicated += replicated_parameters(layer, options);
+    borrowed += layer.borrowed;
+  }
+  return {replicated.value() - borrowed.value()};
+}
+
 }  // namespace plumbline

@@ -20,4 +20,12 @@ namespace plumbline {
 std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
                                            const TransformerOptions& options);
 
+/// What each device of a group that trains with tokens of its own holds of a layer as the others
+/// do, in numbers.
+SaturatingCount replicated_parameters(const LayerDerivation& layer,
+                                      const TransformerOptions& options);
+
+/// What a group holds more than once of the whole model.
+SaturatingCount replicated_of(const TransformerShape& shape, TransformerOptions options);
+
 }  // namespace plumbline
