@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/section_reader.h"
-#include "models/import/transformer_layers.h"
+#include "models/import/transformer_options.h"
 
 namespace plumbline {
 

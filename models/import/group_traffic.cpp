@@ -1,4 +1,4 @@
-// Copies of tokens, by servers and devices.
+// The ways of tokens, heads, sums of products, keys and values.
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/group_traffic.h"
@@ -34,6 +34,20 @@ Sent sent_for_heads(SaturatingCount exchanged, const TransformerOptions& options
   const std::int64_t devices = options.context_parallel;
   const Bytes network = share_volume(all, devices / options.context_neighbours());
   return {share_volume(all, devices) - network, network};
+}
+
+Sent sent_by_products(SaturatingCount all_reduced, SaturatingCount gathered, std::int64_t devices,
+                      const TransformerOptions& options) {
+  const Bytes bytes =
+      ring_volume({all_reduced.value()}, devices) + share_volume({gathered.value()}, devices);
+  if (options.fits_in_server(devices)) return {bytes, {}};
+  return {bytes, {(bytes.count + *options.devices_per_server - 1) / *options.devices_per_server}};
+}
+
+Sent sent_by_context(SaturatingCount keys_and_values, const TransformerOptions& options) {
+  const Bytes bytes = share_volume({keys_and_values.value()}, options.context_parallel);
+  if (options.fits_in_server(options.devices_per_sample())) return {bytes, {}};
+  return {{}, bytes};
 }
 
 }  // namespace plumbline

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/diagnostic.h"
-#include "models/import/transformer_layers.h"
+#include "models/import/transformer_options.h"
 
 namespace plumbline {
 

@@ -1,0 +1,117 @@
+// What layers of a transformer have in common: the parts that are added to each of them.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "models/import/layer_derivation.h"
+#include "models/import/layer_symbols.h"
+
+namespace plumbline {
+
+/// Adds parts to layers, each with its parameters, its FLOPs, what it keeps and what it moves.
+/// What knows the kinds of layers derives from it.
+class LayerBuilder {
+ protected:
+  LayerBuilder(const TransformerShape& shape, const TransformerOptions& options);
+
+  bool is_shared() const { return options_.tensor_parallel > 1; }
+  bool is_exchanged() const { return options_.expert_parallel > 1; }
+  bool has_shared() const { return shape_.shared_feed_forward > 0; }
+  bool by_tokens() const { return options_.sequence_parallel; }
+  /// Of all tokens, as products take them and add them up.
+  SaturatingCount whole_bytes() const { return n_.e * n_.T * n_.h; }
+  /// Of those that a device keeps between products.
+  SaturatingCount hidden_bytes() const { return n_.e * n_.R * n_.h; }
+  /// What selective recomputation makes again of a part.
+  SaturatingCount again(const LayerPart& part, SaturatingCount count) const {
+    return options_.makes_again(part) ? count : SaturatingCount{};
+  }
+  /// The symbol for the bytes of a number that linear layers multiply.
+  std::string_view of_linear() const { return options_.fp8_linear ? "l" : "e"; }
+
+  // ---- products, norms, and what MLPs keep ----
+
+  /// A matrix of `count` numbers, and the product of every token with it.
+  void add_product(LayerDerivation& layer, const std::string& what, const std::string& formula,
+                   SaturatingCount count) const;
+  void add_linear(LayerDerivation& layer, Term forward,
+                  const LayerPart& part = layer_part::kNone) const;
+  void add_norm(LayerDerivation& layer) const;
+  void add_kept_tokens(LayerDerivation& layer, std::string what) const;
+  /// For linear layers.
+  void add_norm_output(LayerDerivation& layer, const LayerPart& part = layer_part::kNorm) const;
+  void add_norm_output(LayerDerivation& layer, SaturatingCount of_number, std::string_view symbol,
+                       const LayerPart& part = layer_part::kNorm) const;
+  /// The tensors within an MLP, each of `numbers`: outputs of products, and what is made of these,
+  /// the last of which is multiplied.
+  /// `activation` is the part that makes the latter, `mlp` that of the products.
+  void keep_inner(LayerDerivation& layer, std::string_view of, const std::string& formula,
+                  SaturatingCount numbers, const LayerPart& activation, const LayerPart& mlp) const;
+
+  // ---- attention ----
+
+  /// Numbers of a token.
+  struct Width {
+    std::string_view formula;
+    SaturatingCount value;
+  };
+  /// How often keys and values stand on the devices that share a sample.
+  std::int64_t key_repeats() const { return options_.repeats_of_keys(n_.g.value()); }
+  std::string keys_symbol() const;
+  /// Queries, keys and values as attention takes them, repeated where it does so.
+  void keep_heads(LayerDerivation& layer) const;
+  /// Of latent attention, from what is compressed: keys and values, queries where they are, too.
+  /// Its module makes other queries, too, from the tokens.
+  void recompute_heads(LayerDerivation& layer, bool has_queries) const;
+  /// What attention has behind its queries, keys and values, whatever their sizes; a head's keys
+  /// have `of_key` numbers, what is projected `projected`: attention's own backward needs it, too.
+  void finish_attention(LayerDerivation& layer, SaturatingCount of_key, Width projected) const;
+  /// What the devices that share a sample send each other of one token: `keys`, or `exchanged` for
+  /// that of other heads.
+  void send_context(LayerDerivation& layer, const Term& keys, const Term& exchanged) const;
+
+  // ---- dropout: Korthikanti et al. 2022, section 4.1; shared as their 4.2 says ----
+
+  void drop_tokens(LayerDerivation& layer) const;
+  void drop_residual(LayerDerivation& layer) const;
+
+  // ---- what a layer moves ----
+
+  /// What all layers that multiply have in common: each kept tensor is written and read once in the
+  /// forward, read once in either backward, and its gradient written and read once for the input
+  /// and read once for the weights; the weights are read once in a pass, their gradient written.
+  void finish(LayerDerivation& layer, SaturatingCount touched, SaturatingCount passing) const;
+  /// What a tensor-parallel group does around its products, in front of them and behind: what is
+  /// gathered or added up over it is written and read besides. Behind a parallel block's MLP the
+  /// group adds up attention with it, which is in no module.
+  void share_products(LayerDerivation& layer, const LayerPart& part, bool in_front = true,
+                      bool behind = true) const;
+
+  const TransformerShape& shape_;
+  const TransformerOptions& options_;
+  DropoutRates dropout_;
+  Symbols n_;
+
+ private:
+  /// Adds the FLOPs of linear layers to those that selective recomputation runs again.
+  void run_again(LayerDerivation& layer, const LayerPart& part, SaturatingCount flops) const;
+  std::int64_t inner_count() const;
+  std::string inner_tensors() const;
+  /// Forward and backward each read and write the tensor and move its mask; to keep: the mask.
+  /// `again`: that selective recomputation makes it once more.
+  void drop(LayerDerivation& layer, const std::string& what, std::string_view formula,
+            SaturatingCount numbers, bool again) const;
+  /// The softmax is kept for its own backward, and what is left of it for the product.
+  void drop_scores(LayerDerivation& layer) const;
+  /// All that goes out is written and read as it goes, and so are its gradients.
+  void exchange_heads(LayerDerivation& layer, const Term& numbers) const;
+  /// Keys and values of all tokens are written and read as they come, and in the backward their
+  /// gradients as they go. Of one token: `numbers`.
+  void gather_context(LayerDerivation& layer, const Term& numbers) const;
+};
+
+}  // namespace plumbline
