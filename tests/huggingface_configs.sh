@@ -29,7 +29,7 @@ check() {  # check MODEL PARAMETERS ACTIVE
   printf 'version: 1\nmodel: {profile: %s}\ncluster: {device: h200-sxm, devices: 8, link: device}\nplan: {stages: 8}\nschedule: {name: 1f1b, micro_batches: 16}\n' \
     "$work/$1.profile.yaml" > "$work/$1.yaml"
   "$plumbline" simulate "$work/$1.yaml" --json > "$work/json" 2> "$work/err"
-  expect "$1: is told as estimated" 1 "$(grep -c 'layer times: from FLOPs and bytes' "$work/json")"
+  expect "$1: is told as estimated" 1 "$(grep -c 'layer times: kernel by kernel, for h200-sxm' "$work/json")"
 }
 while IFS='|' read -r _ file parameters active _; do
   file=${file// /}
