@@ -174,12 +174,10 @@ class OpsDeriver {
   void gather_keys(std::int64_t numbers_of_token, std::int64_t repeated) {
     const std::int64_t devices = options_.context_parallel;
     if (devices == 1) return;
-    const std::int64_t in_server =
-        options_.devices_per_server.value_or(options_.devices_per_sample()) / n_.tensor;
     const SaturatingCount numbers = SaturatingCount{devices} * n_.tokens * numbers_of_token;
     add(ExchangeOp{.kind = ExchangeKind::gather_keys,
                    .devices = devices,
-                   .near = std::clamp<std::int64_t>(in_server, 1, devices),
+                   .near = options_.context_neighbours(),
                    .bytes = bytes(numbers),
                    .repeated = repeated},
         layer_part::kCoreAttention);

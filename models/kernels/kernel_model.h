@@ -66,7 +66,7 @@ struct KernelRing {
   std::int64_t devices = 1;
   std::int64_t near = 1;  ///< Those in one server.
   double link = 0;        ///< Bytes/s between two in a server; 0 = that of the device.
-  double network = 0;     ///< Bytes/s of all cards of a server together; 0 = those of `near` devices.
+  double network = 0;  ///< Bytes/s of all cards of a server together; 0 = those of `near` devices.
 };
 
 /// The times of a device's kernels: measured, interpolated, or modelled from their sizes.

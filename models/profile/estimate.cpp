@@ -161,7 +161,8 @@ class Estimator {
   /// The time in which a group scatters the gradients of a layer, and gathers the weights that its
   /// members have stepped, or else the sums.
   double ring_seconds(const Layer& layer, const DeviceGroup& group) const {
-    const KernelRing ring{group.replicas(), group.spans_servers() ? group.cards() : group.replicas()};
+    const KernelRing ring{group.replicas(),
+                          group.spans_servers() ? group.cards() : group.replicas()};
     const auto bytes = static_cast<double>(layer.replicated.count);
     const double gradients = estimate_.optimizer.gradients;
     const bool shares_steps = layer.stepped_elsewhere.count > 0;
@@ -185,10 +186,9 @@ class Estimator {
     }
     const DeviceGroup& group = model_.profile.group;
     if (layer.replicated.count == 0) return parts;
-    parts.sent_s = by_kernels(costs)
-                       ? ring_seconds(layer, group)
-                       : group_traffic(layer, estimate_.optimizer, group) /
-                             ring_bandwidth(group, device());
+    parts.sent_s = by_kernels(costs) ? ring_seconds(layer, group)
+                                     : group_traffic(layer, estimate_.optimizer, group) /
+                                           ring_bandwidth(group, device());
     return parts;
   }
 

@@ -44,8 +44,8 @@ void offload(LayerCosts& layer, double share, BytesPerSecond bandwidth, Offloade
   const Duration backward =
       lengthen(layer.backward, copy, layer.sent.backward, layer.free.backward);
   // A backward in two parts needs it from its first part on.
-  const Duration input = layer.split ? lengthen(layer.split->input, copy, layer.sent.backward_input)
-                                     : Duration{};
+  const Duration input =
+      layer.split ? lengthen(layer.split->input, copy, layer.sent.backward_input) : Duration{};
   ++sum.layers;
   sum.bytes += moved;
   sum.longer_forwards += forward.count() > 0 ? 1 : 0;

@@ -15,7 +15,7 @@ struct OffloadedLayers {
   std::size_t layers = 0;  ///< Those with activations that are offloaded.
   Bytes bytes;             ///< Of all of them.
   std::size_t longer_forwards = 0, longer_backwards = 0;
-  std::size_t longer_inputs = 0;  ///< First parts of backwards that a schedule splits.
+  std::size_t longer_inputs = 0;            ///< First parts of backwards that a schedule splits.
   Duration forward{}, backward{}, input{};  ///< The time that these take longer, in all.
 };
 

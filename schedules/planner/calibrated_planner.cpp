@@ -231,13 +231,12 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
                   clipped(input.graph.layer(stage->layers.front()).name),
                   clipped(input.graph.layer(stage->layers.back()).name),
                   to_text(needed - *input.cluster.memory)),
-      fmt::format("it needs {}: weight versions: {}, gradients, optimizer state, {}: {}{}; smaller "
-                  "micro-batches or more devices help",
-                  to_text(needed), stage->weight_versions,
-                  held_of_micro_batches(input.residency.recompute), stage->warm_up + 1,
-                  temporary.count > 0
-                      ? fmt::format(", temporary tensors: {}", to_text(temporary))
-                      : ""));
+      fmt::format(
+          "it needs {}: weight versions: {}, gradients, optimizer state, {}: {}{}; smaller "
+          "micro-batches or more devices help",
+          to_text(needed), stage->weight_versions, held_of_micro_batches(input.residency.recompute),
+          stage->warm_up + 1,
+          temporary.count > 0 ? fmt::format(", temporary tensors: {}", to_text(temporary)) : ""));
 }
 
 /// The best plans of one space, best first: the exact best, then others.

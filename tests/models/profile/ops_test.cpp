@@ -183,10 +183,33 @@ TEST_CASE("ops hold and send up to 10^15 B, and nothing overflows") {
         "layers[0].flops of forward is 1 TFLOP, but the layer's ops have more than 10^18 FLOP");
 }
 
+TEST_CASE("of temporary tensors those of tokens grow with the batch, gradients of weights do not") {
+  Profile profile;
+  Measurement& measurement = profile.measurements.emplace_back();
+  measurement.batch = 2;
+  LayerCosts costs;
+  // bf16: 2 x 16 x 4 of the weights, 2 x 8 x (16 + 4) of the tokens.
+  set_ops(costs, list_of({{LinearOp{NumberFormat::bf16, 8, 16, 4, 0}, false}}));
+  measurement.layers.push_back(costs);
+  const auto held = [&](std::int64_t size) { return costs_at(profile, size).layers[0].temporary; };
+  CHECK(held(2) == Bytes{128 + 320});
+  CHECK(held(1) == Bytes{128 + 160});
+  CHECK(held(8) == Bytes{128 + 4 * 320});
+  std::vector<LayerCosts> layers = {costs};
+  cut_into_slices(layers, 4);
+  CHECK(layers[0].temporary == Bytes{128 + 80});
+}
+
+TEST_CASE("a product in a format that the device has no peak for is refused") {
+  CHECK(refusal("flops: 1 GFLOP, ops: x",
+                "{x: [{op: linear, format: fp32, rows: 8, outputs: 8, "
+                "inputs: 8}]}") == "ops.x[0].format is fp32, in a profile of bf16");
+}
+
 TEST_CASE("a layer with ops holds their temporary tensors while its backward runs") {
   const Ops ops = list_of({{LinearOp{NumberFormat::bf16, 8, 16, 4, 0}, false}});
   const Model back = read(profile_yaml(model_of({ops, nullptr})));
-  CHECK(layers_of(back)[0].temporary == Bytes{temporary_bytes(*ops)});
+  CHECK(layers_of(back)[0].temporary == Bytes{temporary_bytes(*ops).all});
   CHECK(layers_of(back)[1].temporary == Bytes{});
 }
 

@@ -332,6 +332,9 @@ class ModelMaker {
       LayerOps ops{dtype, {}};
       for (std::int64_t k = 1 + below(5); k > 0; --k) {
         LayerOp& op = ops.ops.emplace_back(LayerOp{shape(dtype), flip()});
+        if (auto* linear = std::get_if<LinearOp>(&op.shape)) {
+          if (linear->format != NumberFormat::fp8) linear->format = dtype;
+        }
         if (auto* attention = std::get_if<AttentionOp>(&op.shape)) {
           attention->queries = std::min(attention->queries, attention->keys);
           attention->drops = attention->drops && attention->keeps_scores;
@@ -351,8 +354,7 @@ class ModelMaker {
   }
   LayerCosts costs(bool has_selective, const std::shared_ptr<const LayerOps>& ops) {
     LayerCosts costs;
-    costs.ops = ops;
-    if (ops) costs.temporary = {temporary_bytes(*ops)};
+    set_ops(costs, ops);
     costs.forward = measured_time();
     costs.backward = measured_time();
     if (flip()) {
