@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "models/profile/profile.h"
 
@@ -27,6 +29,13 @@ enum class Recompute : std::uint8_t {
   /// "selective").
   selective,
 };
+
+/// The names of these, in the same order.
+inline constexpr std::array<std::string_view, 4> kRecomputeNames = {"none", "full", "layers",
+                                                                    "selective"};
+constexpr std::string_view name(Recompute recompute) {
+  return kRecomputeNames.at(static_cast<std::size_t>(recompute));
+}
 
 /// Whether each layer recomputes its own activations.
 constexpr bool by_layer(Recompute recompute) {

@@ -199,8 +199,8 @@ void add_pairs_note(Outcome& outcome) {
       "schedule.pairs: {} pairs of a forward and a backward in each mini-batch{}",
       graph.pairs.size() / runs,
       hides ? ""
-            : ", which hide nothing of each other: nothing is sent within groups, as far as is "
-              "known (of layers that give their times it is not)"));
+            : ", which hide nothing of each other: nothing that is sent within groups is left to "
+              "hide, as far as is known (of layers that give their times it is not)"));
 }
 
 /// Adds notes for the reader of the period of a run without a flush.

@@ -86,7 +86,9 @@ class ClusterReader {
     if (choice_.device && choice_.device->preset &&
         choice_.device->preset->host_bandwidth.count > 0)
       choice_.host_link = choice_.device->preset->host_bandwidth;
-    if (const auto rate = section_.bandwidth("host_link")) choice_.host_link = rate->value;
+    const auto rate = section_.bandwidth("host_link");
+    choice_.host_link_given = rate.has_value();
+    if (rate) choice_.host_link = rate->value;
   }
 
   static Link read_link_keys(SectionReader& section) {

@@ -26,6 +26,7 @@ struct ClusterChoice {
   std::optional<DeviceChoice> device;
   std::optional<Mark> measured_link;        ///< Set if the link comes from the profile.
   std::optional<BytesPerSecond> host_link;  ///< Of each device to its host's memory, one way.
+  bool host_link_given = false;
   bool link_given = false;
   bool reserve_given = false;
   bool neighbours_slow = true;

@@ -20,11 +20,10 @@
 namespace plumbline {
 namespace {
 
-Recompute kind_named(const std::string& word) {
-  return word == "full"        ? Recompute::full
-         : word == "layers"    ? Recompute::layers
-         : word == "selective" ? Recompute::selective
-                               : Recompute::none;
+/// Requires: one of kRecomputeNames.
+Recompute kind_named(std::string_view word) {
+  const auto* const found = std::find(kRecomputeNames.begin(), kRecomputeNames.end(), word);
+  return static_cast<Recompute>(found - kRecomputeNames.begin());
 }
 
 RecomputedLayers read_layers(SectionReader& schedule, const YamlNode& node) {
@@ -46,11 +45,11 @@ RecomputedLayers read_layers(SectionReader& schedule, const YamlNode& node) {
   return {};
 }
 
-/// The modules in the list `recompute_modules`; errors leave them out.
-RecomputeModules read_modules(SectionReader& schedule) {
-  RecomputeModules modules;
+/// The modules of the list `recompute_modules`; errors leave them out. Absent without the list.
+std::optional<RecomputeModules> read_modules(SectionReader& schedule) {
   const std::vector<YamlNode>* const list = schedule.list("recompute_modules");
-  if (!list) return modules;
+  if (!list) return std::nullopt;
+  RecomputeModules modules;
   if (list->empty())
     schedule.error(schedule.mark_of("recompute_modules"),
                    "schedule.recompute_modules is an empty list", "schedule.recompute: none");
@@ -88,10 +87,8 @@ RecomputeChoice read_recomputation(SectionReader& schedule) {
                      "schedule.recompute: layers");
     }
   }
-  if (schedule.has("recompute_modules")) {
-    choice.modules_mark = schedule.mark_of("recompute_modules");
-    choice.modules = read_modules(schedule);
-  }
+  choice.modules_mark = schedule.mark_of("recompute_modules");
+  choice.modules = read_modules(schedule);
   return choice;
 }
 
@@ -108,8 +105,9 @@ std::optional<Diagnostic> choose_modules(const RecomputeChoice& choice,
   if (choice.kind == Recompute::selective) {
     transformer->options.recompute_modules = choice.modules;
   } else {
-    notes.emplace_back(
-        "schedule.recompute_modules does nothing here: it goes with recompute: selective");
+    notes.push_back(fmt::format(
+        "schedule.recompute_modules changes nothing: schedule.recompute is {}, not selective",
+        name(choice.kind)));
   }
   return std::nullopt;
 }
@@ -142,7 +140,12 @@ std::optional<Diagnostic> resolve_recomputation(Scenario& scenario) {
 
 std::optional<Diagnostic> offload_activations(Scenario& scenario, const ClusterChoice& cluster) {
   const std::optional<Marked<double>>& share = scenario.schedule.offload;
-  if (!share || share->value == 0) return std::nullopt;
+  if (!share || share->value == 0) {
+    if (cluster.host_link_given)
+      scenario.notes.emplace_back(
+          "cluster.host_link changes nothing: schedule.offload moves no activations to hosts");
+    return std::nullopt;
+  }
   const Recompute kind = scenario.schedule.recompute.kind;
   if (kind == Recompute::full || kind == Recompute::layers) {
     return input_error(share->mark,

@@ -9,6 +9,7 @@
 #include "models/profile/layer_format.h"
 #include "models/profile/model_checks.h"
 #include "schedules/generators/generators.h"
+#include "schedules/stages/recompute.h"
 #include "sim/scenario/cluster_section.h"
 #include "sim/scenario/model_section.h"
 #include "sim/scenario/noise.h"
@@ -182,7 +183,7 @@ const SectionFormat& schedule_format() {
             "device run at the same time: each computes while the other sends within its group.",
             "apart"},
            {"recompute",
-            {words({"none", "full", "layers", "selective"})},
+            {words({kRecomputeNames.begin(), kRecomputeNames.end()})},
             "What a backward computes again instead of keeping it: the forward of its stage as a "
             "whole, or of each layer by itself, or of each layer what its `selective` says.",
             "none"},

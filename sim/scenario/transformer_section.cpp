@@ -130,6 +130,8 @@ Result<Model> derive_model(const TransformerChoice& choice, std::int64_t micro_b
     for (Diagnostic& problem : problems) problem.mark = choice.mark;
     return problems;
   }
+  if (options.context_exchange != ContextExchange::keys && options.context_parallel == 1)
+    notes.emplace_back("model.context_exchange changes nothing: model.context_parallel is 1");
   for (std::string& note : profile->uncounted) notes.push_back(std::move(note));
   return std::move(profile->model);
 }

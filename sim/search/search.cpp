@@ -65,19 +65,7 @@ std::vector<std::string> without_undone(std::vector<std::string> overrides) {
 std::string recomputation(const Scenario& scenario, const Outcome& outcome) {
   const RecomputeChoice& choice = scenario.schedule.recompute;
   const std::vector<std::uint32_t>& numbers = outcome.setup.recomputed;
-  const auto word = [&]() -> std::string_view {
-    switch (choice.kind) {
-      case Recompute::none:
-        return "none";
-      case Recompute::full:
-        return "full";
-      case Recompute::layers:
-        return "layers";
-      case Recompute::selective:
-        return "selective";
-    }
-    return "";
-  }();
+  const std::string_view word = name(choice.kind);
   if (choice.kind == Recompute::none || numbers.empty()) return std::string(word);
   std::uint64_t sum = 0;
   for (const std::uint32_t number : numbers) sum += number;

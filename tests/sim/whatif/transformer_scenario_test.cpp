@@ -254,8 +254,14 @@ TEST_CASE("chosen modules run again in the place of what costs little") {
   CHECK(predicted(layers).iteration_time_s ==
         predicted(read(text, {"schedule.recompute=layers"})).iteration_time_s);
   CHECK(std::count(layers.notes.begin(), layers.notes.end(),
-                   "schedule.recompute_modules does nothing here: it goes with recompute: "
+                   "schedule.recompute_modules changes nothing: schedule.recompute is layers, not "
                    "selective") == 1);
+  const Scenario alone = read(text, {"model.context_exchange=heads", "cluster.host_link=50 GB/s"});
+  const auto tells = [&](const std::string& note) {
+    return std::count(alone.notes.begin(), alone.notes.end(), note) == 1;
+  };
+  CHECK(tells("model.context_exchange changes nothing: model.context_parallel is 1"));
+  CHECK(tells("cluster.host_link changes nothing: schedule.offload moves no activations to hosts"));
   CHECK(
       refusal("version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 2 ms, activation: "
               "9 B, selective: {activation: 9 B, forward: 300 us}}}\nschedule: {name: gpipe, "
