@@ -39,7 +39,7 @@ Json uncertainty(const Outcome& p) {
       {"throughput_samples_per_s", percentiles(throughput)}};
 }
 
-/// The times between which nine of ten such runs lie. Requires: there is one.
+/// The interval that a share of kErrorCoverage of such runs lie in. Requires: there is one.
 Json interval(const Outcome& p) {
   const TimeRange likely = *p.likely_iteration_time();
   return {{"low", likely.low_s},          {"high", likely.high_s},
@@ -154,6 +154,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
                        {"staleness", use.staleness()}});
   }
   if (m.steady) json["weights"] = std::move(weights);
+  if (!p.setup.model->name.empty()) json["model"] = p.setup.model->name;
   if (p.setup.errors) json["iteration_time_interval_s"] = interval(p);
   if (p.uncertainty) json["uncertainty"] = uncertainty(p);
   if (!p.setup.recomputed.empty()) json["recomputed_layers"] = p.setup.recomputed;
