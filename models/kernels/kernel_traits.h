@@ -59,7 +59,7 @@ struct CollectiveTraits {
 
 /// The kernels of one device.
 struct KernelTraits {
-  std::string_view device;  ///< The name of its preset.
+  std::string_view device;  ///< The name of its preset; "" = numbers alone are known.
   std::int64_t multiprocessors = 0;
   ProductTraits bf16;
   std::optional<ProductTraits> fp8;

@@ -28,18 +28,18 @@ struct KindErrors {
   std::int64_t runs;
 };
 
-/// By RunKind.
+/// The errors of each RunKind, in its order.
 constexpr std::array kKinds = {
     KindErrors{"dense", "dense models", .91, 1.16, 260},
     KindErrors{"dense fp8", "dense models in fp8", .87, 1.12, 47},
     KindErrors{"long shared", "samples of 32768 tokens or more that devices share", .86, 1.16, 6},
     KindErrors{"experts", "models with experts", .74, 1.35, 9}};
 
-/// Each device, each stack, and each pair of them was left out once; the widest of the three.
+/// The widest errors of three fits, which left out each device, each stack, and each pair of them.
 constexpr KindErrors kLeftOut = {"", "", .88, 1.26, 322};
 
-/// All runs, predicted with the numbers of their devices' data sheets alone; A100, H100, and B200
-/// with GB200 count as much as each other.
+/// The errors of all runs, predicted with the numbers of their devices' data sheets alone. A100,
+/// H100, and B200 with GB200 count as much as each other.
 constexpr KindErrors kSheet = {"", "", .81, 1.33, 322};
 
 /// The devices and stacks of the runs.
@@ -52,8 +52,9 @@ constexpr std::array kSettings = {
     Setting{"h100-sxm", "megatron-core"},      Setting{"h100-sxm", "torch-compile"},
     Setting{"b200-sxm", "megatron-core"},      Setting{"gb200", "megatron-core"}};
 
-ErrorBasis basis_of(const KernelTraits& device, const SoftwareStack& stack) {
+ErrorBasis basis_of(const KernelTraits& device, DeviceRates rates, const SoftwareStack& stack) {
   if (!device.caveat.empty()) return ErrorBasis::sheet;
+  if (rates == DeviceRates::given) return ErrorBasis::left_out;
   const bool has_runs =
       std::any_of(kSettings.begin(), kSettings.end(), [&](const Setting& setting) {
         return setting.device == device.device && setting.stack == stack.name;
@@ -66,31 +67,42 @@ RunKind kind_of(const LinearOp& op) {
   return op.format == NumberFormat::fp8 ? RunKind::dense_fp8 : RunKind::dense;
 }
 
-RunKind kind_of(const AttentionOp& op) {
-  const bool is_shared = op.queries < op.keys;
-  return is_shared && op.keys >= kLongSequence ? RunKind::long_shared : RunKind::dense;
+bool is_long(const LayerOp& op) {
+  const auto* attention = std::get_if<AttentionOp>(&op.shape);
+  return attention && attention->keys >= kLongSequence;
 }
+
+/// Whether devices that share samples exchange keys, or tokens for heads.
+bool is_of_shared_samples(const LayerOp& op) {
+  const auto* exchange = std::get_if<ExchangeOp>(&op.shape);
+  return exchange && exchange->devices > 1 &&
+         (exchange->kind == ExchangeKind::gather_keys ||
+          exchange->kind == ExchangeKind::exchange_heads);
+}
+
+/// "9 of 10".
+std::string coverage_text() { return fmt::format("{:g} of 10", 10 * kErrorCoverage); }
 
 }  // namespace
 
 std::string_view name(RunKind kind) { return kKinds[static_cast<std::size_t>(kind)].name; }
 
 RunKind run_kind(const LayerOps& ops) {
-  RunKind kind = RunKind::dense;
+  const bool shares_long_samples =
+      std::any_of(ops.ops.begin(), ops.ops.end(), is_long) &&
+      std::any_of(ops.ops.begin(), ops.ops.end(), is_of_shared_samples);
+  RunKind kind = shares_long_samples ? RunKind::long_shared : RunKind::dense;
   for (const LayerOp& op : ops.ops) {
-    if (const auto* linear = std::get_if<LinearOp>(&op.shape)) {
+    if (const auto* linear = std::get_if<LinearOp>(&op.shape))
       kind = std::max(kind, kind_of(*linear));
-    } else if (const auto* attention = std::get_if<AttentionOp>(&op.shape)) {
-      kind = std::max(kind, kind_of(*attention));
-    }
   }
   return kind;
 }
 
-PublishedErrors published_errors(RunKind kind, const KernelTraits& device,
+PublishedErrors published_errors(RunKind kind, const KernelTraits& device, DeviceRates rates,
                                  const SoftwareStack& stack) {
   const KindErrors& own = kKinds[static_cast<std::size_t>(kind)];
-  const ErrorBasis basis = basis_of(device, stack);
+  const ErrorBasis basis = basis_of(device, rates, stack);
   if (basis == ErrorBasis::same) return {own.low, own.high, kind, basis, own.runs};
   const KindErrors& others = basis == ErrorBasis::left_out ? kLeftOut : kSheet;
   return {std::min(own.low, others.low), std::max(own.high, others.high), kind, basis, others.runs};
@@ -112,7 +124,8 @@ std::string short_text(const PublishedErrors& errors) {
     }
     return "";
   };
-  return fmt::format("9 of 10 published runs {} lay within {}", whose(), range_text(errors));
+  return fmt::format("{} published runs {} lay within {}", coverage_text(), whose(),
+                     range_text(errors));
 }
 
 std::string to_text(const PublishedErrors& errors) {

@@ -15,11 +15,12 @@
 #include "base/bug.h"
 #include "base/quantity.h"
 #include "models/hardware/cluster.h"
+#include "models/hardware/device_presets.h"
 
 namespace plumbline {
 namespace {
 
-/// What each of the devices sends around a step, in bytes: both halves of a ring over the
+/// The bytes that each of the devices sends around a step: both halves of a ring over the
 /// gradients, or one over them and one over the weights.
 double group_traffic(const Layer& layer, const OptimizerBytes& optimizer,
                      const DeviceGroup& group) {
@@ -51,9 +52,11 @@ bool has_fp8(const LayerCosts& costs) {
          (costs.selective && costs.selective->work && costs.selective->work->fp8_flops.count > 0);
 }
 
-/// "94 %"; "under 1 %" of what is there and would be 0 %.
+/// "94 %"; "none", and "under 1 %" and "over 99 %" of what would be 0 and 100 % and is not.
 std::string percent(double share) {
-  return share > 0 && share < .005 ? "under 1 %" : fmt::format("{:.0f} %", 100 * share);
+  if (share == 0) return "none";
+  if (share < .005) return "under 1 %";
+  return share < 1 && share >= .995 ? "over 99 %" : fmt::format("{:.0f} %", 100 * share);
 }
 
 /// ", closure 1.07", or the factors by class where they differ; "" where all are 1.
@@ -89,21 +92,18 @@ class Estimator {
         if (auto problem = lacking(measurement.layers[i], layer)) return problem;
         if (auto problem = estimate(measurement.layers[i], layer)) return problem;
       }
+      if (!model_.profile.kernel_shares) model_.profile.kernel_shares = shares();
     }
-    if (estimated_ > 0) {
-      model_.profile.kernel_shares = shares();
-      model_.profile.estimated = words();
-    }
-    const bool is_modelled = by_kernels_ > 0 && by_kernels_ == all_;
-    if (is_modelled && !estimate_.kernels->model.measured()) model_.profile.errors = errors();
+    if (estimated_ > 0) model_.profile.estimated = words();
+    if (is_as_published()) model_.profile.errors = errors();
     return std::nullopt;
   }
 
  private:
   const DeviceRoofline& device() const { return estimate_.device; }
 
-  /// What a layer needs that the device has not: a link or a network for what goes over these, a
-  /// peak for what is multiplied in fp8.
+  /// The lack of what a layer needs and the device has not: a link or a network for what goes over
+  /// these, a peak for what is multiplied in fp8.
   std::optional<Diagnostic> lacking(const LayerCosts& costs, const Layer& layer) const {
     const DeviceGroup& group = model_.profile.group;
     const bool reduces = layer.replicated.count > 0 && !costs.update_given;
@@ -247,9 +247,9 @@ class Estimator {
                               : ", tensor parallelism not overlapped (schedule.bucket)";
   }
 
-  /// The shares of measured and other times; nothing without a table.
+  /// The shares of measured and other times up to now; nothing without a table or such times.
   std::optional<KernelShares> shares() const {
-    if (!estimate_.kernels || !estimate_.kernels->model.measured()) return std::nullopt;
+    if (by_kernels_ == 0 || !estimate_.kernels->model.measured()) return std::nullopt;
     const double sum = kernels_.sum() > 0 ? kernels_.sum() : 1;
     return KernelShares{.file = estimate_.kernels->file,
                         .device = estimate_.kernels->model.measured()->table().device,
@@ -258,19 +258,44 @@ class Estimator {
                         .modelled = kernels_.modelled_s / sum};
   }
 
-  /// "94 % by measured kernels of FILE (DEVICE), 4 % interpolated, 2 % modelled, closure 1.07".
+  /// "94 % by measured kernels of FILE (DEVICE), 4 % interpolated, 2 % modelled, closure 1.07";
+  /// "kernel by kernel, none of them in FILE (DEVICE)".
   std::string words_of(const KernelShares& shares) const {
-    std::string text = fmt::format("{} by measured kernels of {} ({})", percent(shares.measured),
-                                   clipped(shares.file), clipped(shares.device));
+    const std::string table = fmt::format("{} ({})", clipped(shares.file), clipped(shares.device));
+    if (shares.measured + shares.interpolated == 0)
+      return fmt::format("kernel by kernel, none of them in {}", table);
+    std::string text = fmt::format("{} by measured kernels of {}", percent(shares.measured), table);
     if (shares.interpolated > 0)
       text += fmt::format(", {} interpolated", percent(shares.interpolated));
     if (shares.modelled > 0) text += fmt::format(", {} modelled", percent(shares.modelled));
     return text + closure_words(estimate_.kernels->model);
   }
 
+  /// Whether published runs say how sure such times are.
+  bool is_as_published() const {
+    const auto& shares = model_.profile.kernel_shares;
+    return by_kernels_ > 0 && by_kernels_ == all_ && model_.profile.dtype != NumberFormat::fp32 &&
+           (!shares || shares->modelled >= kMostlyModelled);
+  }
+
+  /// Networks differ among the published runs of one device, so another network changes nothing.
+  DeviceRates rates() const {
+    const DevicePreset* preset =
+        find_device_preset(estimate_.kernels->model.device().traits.device);
+    if (!preset) return DeviceRates::given;
+    const NumberFormat format = model_.profile.dtype.value_or(NumberFormat::bf16);
+    const bool has_own_peaks = device().peak == preset->peak(format) &&
+                               (!in_fp8_ || device().fp8_peak == preset->peak(NumberFormat::fp8));
+    const bool has_own_links =
+        !device().link_bandwidth || *device().link_bandwidth == preset->link_bandwidth;
+    return has_own_peaks && has_own_links && device().memory_bandwidth == preset->memory_bandwidth
+               ? DeviceRates::of_sheet
+               : DeviceRates::given;
+  }
+
   PublishedErrors errors() const {
     const KernelModel& kernels = estimate_.kernels->model;
-    return published_errors(kind_, kernels.device().traits, kernels.stack());
+    return published_errors(kind_, kernels.device().traits, rates(), kernels.stack());
   }
 
   std::string words() const {
@@ -327,6 +352,13 @@ OptimizerBytes usual_adam(NumberFormat weights) {
 
 std::optional<Diagnostic> estimate_times(Model& model, const Estimate& estimate, const Mark& mark) {
   return Estimator(model, estimate, mark).run();
+}
+
+std::optional<PublishedErrors> errors_at(const Profile& profile, std::int64_t size,
+                                         std::uint32_t slices) {
+  const bool is_of_any_size = !profile.measurements.front().batch;
+  const bool is_as_estimated = slices == 1 && (is_of_any_size || profile.holds(size));
+  return is_as_estimated ? profile.errors : std::nullopt;
 }
 
 }  // namespace plumbline

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "base/diagnostic.h"
@@ -29,7 +30,7 @@ struct OptimizerBytes {
 /// section 3.1).
 OptimizerBytes usual_adam(NumberFormat weights);
 
-/// What times are estimated with.
+/// The device and the rest that times are estimated with.
 struct Estimate {
   DeviceRoofline device;
   std::optional<KernelSetting> kernels;  ///< For layers with ops; nothing: the roofline for all.
@@ -43,9 +44,21 @@ struct Estimate {
 /// replicated parameters, none of it hidden. That is an all-reduce or, where the group shares the
 /// steps, a reduce-scatter before and an all-gather of the weights behind. It runs over the link,
 /// or over the network cards of all its devices where the group spans servers. Describes this in
-/// `Profile::estimated`, and sets `Profile::errors` if all times come from kernels. Errors, at
+/// `Profile::estimated`. With a table of kernels, sets `Profile::kernel_shares`, those of the first
+/// measurement with such times. Sets `Profile::errors` if all times come from kernels, in formats
+/// that published runs have (not fp32), at least kMostlyModelled of them modelled. Errors, at
 /// `mark`: traffic over a link or a network that the device lacks, products in fp8 without an fp8
 /// peak, a layer that takes longer than kLargestQuantity.
 std::optional<Diagnostic> estimate_times(Model& model, const Estimate& estimate, const Mark& mark);
+
+/// The share of the time of kernels that is modelled in predictions with published errors: those
+/// say nothing of measured kernels.
+inline constexpr double kMostlyModelled = .9;
+
+/// The published errors for micro-batches of `size` samples, each in `slices` parts. Nothing where
+/// such costs are not those that kernels gave: at a size between or beyond those of the profile, or
+/// in parts.
+std::optional<PublishedErrors> errors_at(const Profile& profile, std::int64_t size,
+                                         std::uint32_t slices);
 
 }  // namespace plumbline

@@ -219,8 +219,8 @@ struct Profile {
   std::optional<NumberFormat> dtype;  ///< The number format of the layers' work.
   DeviceGroup group;
   std::string estimated;  ///< The derivation of times that were not given; "" = all were given.
-  std::optional<KernelShares> kernel_shares;  ///< Of these; set with a table of kernels.
-  /// How far published runs lie from such times; nothing unless kernels gave all layers theirs.
+  std::optional<KernelShares> kernel_shares;  ///< Their sources; set with a table of kernels.
+  /// The errors of published runs with such times; nothing unless kernels gave all layers theirs.
   std::optional<PublishedErrors> errors{};
 
   /// Whether there is a measurement at this batch size.

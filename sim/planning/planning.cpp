@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/quantity.h"
+#include "models/profile/estimate.h"
 #include "schedules/planner/plan_candidates.h"
 #include "sim/planning/recomputation_fit.h"
 #include "sim/prediction/predict_resolved.h"
@@ -410,7 +411,8 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (!proposal) return proposal.problems();
   Planning planning = planning_of(scenario, *proposal);
   if (!costs.estimated.empty()) planning.estimated.push_back(costs.estimated);
-  if (const auto& errors = scenario.model->profile.errors)
+  if (const auto errors = errors_at(scenario.model->profile, scenario.micro_batch_size,
+                                    scenario.schedule.slices.count))
     planning.estimated.push_back(estimate_of(*errors));
   if (!options.devices_at_most) simulate_data_parallel(scenario, planning);
   if (is_flushed(scenario)) add_beside_formula(scenario, input, planning.plans);

@@ -50,8 +50,8 @@ struct Outcome {
   /// The terms of the bubble, if the caller asked for them: see bubble_terms().
   std::optional<BubbleTerms> bubble_terms;
 
-  /// The times between which nine of ten such runs lie, in seconds; nothing unless all times come
-  /// from kernels.
+  /// The times between which a share of kErrorCoverage of such runs lie, in seconds; nothing where
+  /// no published run says so (see errors_at()).
   std::optional<TimeRange> likely_iteration_time() const;
   /// The samples of one iteration in all copies.
   double samples_per_iteration() const;

@@ -73,7 +73,7 @@ Json to_object(const ComparedRun& run, const ComparedRun& first) {
           {"notes", run.notes}};
 }
 
-/// Adds the times between which nine of ten such runs lie, if they are known.
+/// Adds the interval that a share of kErrorCoverage of such runs lie in, if it is known.
 void add_likely_time(const ComparedRun& run, Json& json) {
   if (const auto& likely = run.likely_time)
     json["iteration_time_interval_s"] = {{"low", likely->low_s}, {"high", likely->high_s}};

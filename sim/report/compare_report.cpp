@@ -78,11 +78,29 @@ class Columns {
   Table table_;
 };
 
-/// The number of runs of which is known how sure they are.
-std::size_t likely_runs(const std::vector<ComparedRun>& runs) {
-  return static_cast<std::size_t>(
-      std::count_if(runs.begin(), runs.end(),
-                    [](const ComparedRun& run) { return run.likely_time.has_value(); }));
+/// The runs that say how sure they are.
+std::vector<const ComparedRun*> likely_runs(const std::vector<ComparedRun>& runs) {
+  std::vector<const ComparedRun*> likely;
+  for (const ComparedRun& run : runs) {
+    if (run.likely_time) likely.push_back(&run);
+  }
+  return likely;
+}
+
+/// Whether two runs are of one model, as far as is known. A name alone does not say so: that of a
+/// config.json is its family.
+bool have_one_model(const ComparedRun& a, const ComparedRun& b) {
+  const bool differ_in_parameters =
+      a.parameters_bytes && b.parameters_bytes && a.parameters_bytes != b.parameters_bytes;
+  return !a.model.empty() && a.model == b.model && a.layers == b.layers && !differ_in_parameters;
+}
+
+/// Whether there are several such runs, all of one model.
+bool has_sure_order(const std::vector<ComparedRun>& runs) {
+  const auto likely = likely_runs(runs);
+  return likely.size() > 1 && std::all_of(likely.begin(), likely.end(), [&](const auto* run) {
+           return have_one_model(*run, *likely.front());
+         });
 }
 
 void add_noise(Columns& columns, const std::vector<ComparedRun>& runs) {
@@ -103,9 +121,9 @@ void add_noise(Columns& columns, const std::vector<ComparedRun>& runs) {
   }
 }
 
-/// Adds the times between which nine of ten runs lie, where that is known.
+/// Adds the intervals that a share of kErrorCoverage of such runs lie in, where they are known.
 void add_likely(Columns& columns, const std::vector<ComparedRun>& runs) {
-  if (likely_runs(runs) == 0) return;
+  if (likely_runs(runs).empty()) return;
   columns.words("  sure to", [](const ComparedRun& run) -> std::string {
     return run.likely_time ? range_text(*run.likely_time) : "-";
   });
@@ -281,7 +299,7 @@ std::string to_table(const std::vector<ComparedRun>& runs, const std::vector<Ref
   std::string text = columns.print() + '\n';
   text += keys_table(runs);
   text += told("estimated", shared_estimates(runs), runs);
-  if (likely_runs(runs) > 1) text += order_sentence() + '\n';
+  if (has_sure_order(runs)) text += order_sentence() + '\n';
   text += told("note", shared_notes(runs), runs);
   return text + verdict(runs, refused) + '\n';
 }

@@ -39,7 +39,7 @@ Json uncertainty(const Outcome& p) {
       {"throughput_samples_per_s", percentiles(throughput)}};
 }
 
-/// The times between which nine of ten such runs lie. Requires: there is one.
+/// The interval that a share of kErrorCoverage of such runs lie in. Requires: there is one.
 Json interval(const Outcome& p) {
   const TimeRange likely = *p.likely_iteration_time();
   return {{"low", likely.low_s},          {"high", likely.high_s},
@@ -73,87 +73,109 @@ Json device(const Outcome& p, std::size_t slot, const std::vector<std::uint32_t>
           {"fits", or_null(p.fits(slot))}};
 }
 
-}  // namespace
-
-std::string to_json(const Outcome& p, const std::string& version) {
-  const Metrics& m = p.metrics;
+Json device_list(const Outcome& p) {
   Json devices = Json::array();
   const auto stages = p.graph.stages_by_slot();
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot)
     devices.push_back(device(p, slot, stages[slot]));
-  Json json = {
-      {"schema_version", 1},
-      {"tool", {{"name", "plumbline"}, {"version", version}}},
-      {"scenario", p.setup.name},
-      {"schedule", p.setup.schedule.name},
-      {"stages", p.setup.partition.stages.size()},
-      {"device_count", p.graph.slots()},
-      {"micro_batches", p.setup.micro_batches},
-      {"slices", p.setup.slices},
-      {"mini_batches", p.setup.mini_batches},
-      {"operations", m.operations},
-      {"makespan_s", seconds(m.makespan)},
-      {"iteration_time_s", p.iteration_time_s},
-      {"period_s", m.steady ? Json(m.steady->period_s) : Json(nullptr)},
-      {"throughput_samples_per_s", or_null(p.throughput_samples_per_s)},
-      {"devices_used", p.devices_used()},
-      {"devices_in_all", p.devices_in_all()},
-      {"layers", p.layers()},
-      {"parameters_bytes", p.parameters() ? Json(p.parameters()->count) : Json(nullptr)},
-      {"throughput_per_device_samples_per_s", or_null(p.throughput_per_device())},
-      {"model_flops", or_null(p.model_flops)},
-      {"model_flops_per_device_per_s", or_null(p.flops_per_s_per_device())},
-      {"model_flops_utilization", or_null(p.model_flops_utilization())},
-      {"bubble_fraction", m.bubble_fraction()},
-      {"bubble_overhead", m.bubble_overhead()},
-      {"steady_bubble_fraction", m.steady ? Json(m.steady->bubble_fraction) : Json(nullptr)},
-      {"communication_stall_fraction", m.communication_stall_fraction()},
-      {"sent_in_groups_fraction", or_null(p.sent_in_groups_fraction())}};
-  if (m.period) json["flush"] = "none";
-  json["formula"] = nullptr;
-  if (p.formula) {
-    json["formula"] = {{"bubble_fraction", p.formula->bubble_fraction},
-                       {"bubble_overhead", p.formula->bubble_overhead},
-                       {"text", p.formula->text}};
-  }
-  if (p.bubble_terms) json["bubble_terms"] = bubble_json(*p.bubble_terms);
-  json["transfers"] = {
-      {"count", m.transfers}, {"bytes", m.transfer_bytes.count}, {"exposed_s", seconds(m.exposed)}};
-  json["all_reduces"] = {{"count", m.all_reduces}, {"bytes", m.all_reduce_bytes.count}};
-  json["devices"] = std::move(devices);
-  json["fits"] = or_null(p.fits());
-  json["estimated"] = p.setup.estimated;
-  if (const auto& shares = p.setup.kernel_shares()) {
-    json["kernel_times"] = {{"file", shares->file},
-                            {"device", shares->device},
-                            {"measured_fraction", shares->measured},
-                            {"interpolated_fraction", shares->interpolated},
-                            {"modelled_fraction", shares->modelled}};
-  }
-  if (m.steady) {
-    json["steady"] = {{"fill_s", seconds(m.steady->fill)},
-                      {"length_s", seconds(m.steady->length)},
-                      {"drain_s", seconds(m.steady->drain)},
-                      {"bottleneck_s", m.steady->bottleneck_s},
-                      {"warm_up_limited", m.steady->warm_up_limited},
-                      {"settled", m.steady->settled},
-                      {"first_micro_batch", m.steady->first},
-                      {"last_micro_batch", m.steady->last}};
-  }
+  return devices;
+}
+
+/// The setup and the numbers of a whole run, which every prediction has.
+Json whole_run(const Outcome& p, const std::string& version) {
+  const Metrics& m = p.metrics;
+  return {{"schema_version", 1},
+          {"tool", {{"name", "plumbline"}, {"version", version}}},
+          {"scenario", p.setup.name},
+          {"schedule", p.setup.schedule.name},
+          {"stages", p.setup.partition.stages.size()},
+          {"device_count", p.graph.slots()},
+          {"micro_batches", p.setup.micro_batches},
+          {"slices", p.setup.slices},
+          {"mini_batches", p.setup.mini_batches},
+          {"operations", m.operations},
+          {"makespan_s", seconds(m.makespan)},
+          {"iteration_time_s", p.iteration_time_s},
+          {"period_s", m.steady ? Json(m.steady->period_s) : Json(nullptr)},
+          {"throughput_samples_per_s", or_null(p.throughput_samples_per_s)},
+          {"devices_used", p.devices_used()},
+          {"devices_in_all", p.devices_in_all()},
+          {"layers", p.layers()},
+          {"parameters_bytes", p.parameters() ? Json(p.parameters()->count) : Json(nullptr)},
+          {"throughput_per_device_samples_per_s", or_null(p.throughput_per_device())},
+          {"model_flops", or_null(p.model_flops)},
+          {"model_flops_per_device_per_s", or_null(p.flops_per_s_per_device())},
+          {"model_flops_utilization", or_null(p.model_flops_utilization())},
+          {"bubble_fraction", m.bubble_fraction()},
+          {"bubble_overhead", m.bubble_overhead()},
+          {"steady_bubble_fraction", m.steady ? Json(m.steady->bubble_fraction) : Json(nullptr)},
+          {"communication_stall_fraction", m.communication_stall_fraction()},
+          {"sent_in_groups_fraction", or_null(p.sent_in_groups_fraction())}};
+}
+
+Json formula_json(const ClosedForm& formula) {
+  return {{"bubble_fraction", formula.bubble_fraction},
+          {"bubble_overhead", formula.bubble_overhead},
+          {"text", formula.text}};
+}
+
+Json kernel_times(const KernelShares& shares) {
+  return {{"file", shares.file},
+          {"device", shares.device},
+          {"measured_fraction", shares.measured},
+          {"interpolated_fraction", shares.interpolated},
+          {"modelled_fraction", shares.modelled}};
+}
+
+Json steady_state(const SteadyState& steady) {
+  return {{"fill_s", seconds(steady.fill)},
+          {"length_s", seconds(steady.length)},
+          {"drain_s", seconds(steady.drain)},
+          {"bottleneck_s", steady.bottleneck_s},
+          {"warm_up_limited", steady.warm_up_limited},
+          {"settled", steady.settled},
+          {"first_micro_batch", steady.first},
+          {"last_micro_batch", steady.last}};
+}
+
+/// The versions of the stages' weights that the micro-batch meets.
+Json weight_versions(const TrainingSetup& setup, std::uint32_t micro_batch) {
   Json weights = Json::array();
-  for (std::size_t s = 0; m.steady && s < p.setup.weights.size(); ++s) {
-    const StageVersions& stage = p.setup.weights[s];
-    const VersionUse& use = stage.uses[m.steady->first];
+  for (std::size_t s = 0; s < setup.weights.size(); ++s) {
+    const StageVersions& stage = setup.weights[s];
+    const VersionUse& use = stage.uses[micro_batch];
     weights.push_back({{"stage", s},
                        {"kept", stage.kept},
-                       {"version_bytes", p.setup.costs.stages[s].parameters.count},
-                       {"micro_batch", m.steady->first},
+                       {"version_bytes", setup.costs.stages[s].parameters.count},
+                       {"micro_batch", micro_batch},
                        {"forward_version", use.forward},
                        {"backward_version", use.backward},
                        {"applied_to_version", use.applied_to},
                        {"staleness", use.staleness()}});
   }
-  if (m.steady) json["weights"] = std::move(weights);
+  return weights;
+}
+
+}  // namespace
+
+std::string to_json(const Outcome& p, const std::string& version) {
+  const Metrics& m = p.metrics;
+  Json json = whole_run(p, version);
+  if (m.period) json["flush"] = "none";
+  json["formula"] = p.formula ? formula_json(*p.formula) : Json(nullptr);
+  if (p.bubble_terms) json["bubble_terms"] = bubble_json(*p.bubble_terms);
+  json["transfers"] = {
+      {"count", m.transfers}, {"bytes", m.transfer_bytes.count}, {"exposed_s", seconds(m.exposed)}};
+  json["all_reduces"] = {{"count", m.all_reduces}, {"bytes", m.all_reduce_bytes.count}};
+  json["devices"] = device_list(p);
+  json["fits"] = or_null(p.fits());
+  json["estimated"] = p.setup.estimated;
+  if (const auto& shares = p.setup.kernel_shares()) json["kernel_times"] = kernel_times(*shares);
+  if (m.steady) {
+    json["steady"] = steady_state(*m.steady);
+    json["weights"] = weight_versions(p.setup, m.steady->first);
+  }
+  if (!p.setup.model->name.empty()) json["model"] = p.setup.model->name;
   if (p.setup.errors) json["iteration_time_interval_s"] = interval(p);
   if (p.uncertainty) json["uncertainty"] = uncertainty(p);
   if (!p.setup.recomputed.empty()) json["recomputed_layers"] = p.setup.recomputed;

@@ -1,4 +1,4 @@
-// How sure a search is of its first layout: the first on other devices, and who is too close to it.
+// The doubts of a search about its first layout: the first on other devices, and those too close.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/table.h"
+#include "models/kernels/kernel_model.h"
 #include "sim/planning/predict.h"
 #include "sim/report/search_report.h"
 #include "sim/search/search.h"
@@ -14,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-/// Another device: what is told of it, and its keys in the scenario.
+/// Another device: its part and share in sentences, and its keys in the scenario.
 struct Trial {
   std::string part;
   double share = 0;
@@ -50,16 +51,20 @@ class SlowerPart {
   Trial trial_;
 };
 
-std::vector<Trial> trials_by_kernels(const DeviceRoofline& device) {
+/// A device of numbers alone keeps its products: its peak decides which other traits it has.
+std::vector<Trial> trials_by_kernels(const DeviceRoofline& device, const KernelModel& kernels) {
   constexpr double share = .8;
   SlowerPart products("products", share);
-  products.add("peak", std::optional(device.peak), "FLOP/s");
-  products.add("fp8_peak", device.fp8_peak, "FLOP/s");
+  const bool is_preset = !kernels.device().traits.device.empty();
+  if (is_preset) {
+    products.add("peak", std::optional(device.peak), "FLOP/s");
+    products.add("fp8_peak", device.fp8_peak, "FLOP/s");
+  }
   SlowerPart links("links", share);
   links.add("link", device.link_bandwidth, "B/s");
   links.add("network", device.network_bandwidth, "B/s");
-  std::vector<Trial> trials = {products.trial()};
-  if (!links.trial().overrides.empty()) trials.push_back(links.trial());
+  std::vector<Trial> trials = {products.trial(), links.trial()};
+  std::erase_if(trials, [](const Trial& trial) { return trial.overrides.empty(); });
   return trials;
 }
 
@@ -128,13 +133,15 @@ void try_other_devices(const Search& search, SearchReport& report) {
   const auto first = search.scenario(report.best.front().layout);
   if (!first || !first->estimated_for) return;
   const DeviceRoofline& device = *first->estimated_for;
+  // Measured kernels feel no other rates, and no published run says how sure their order is.
+  if (first->kernels && first->kernels->measured()) return;
   if (first->kernels) {
     report.too_close = close_to_first(report);
   } else {
     report.efficiency = device.efficiency;
   }
   for (const Trial& trial :
-       first->kernels ? trials_by_kernels(device) : trials_by_roofline(device)) {
+       first->kernels ? trials_by_kernels(device, *first->kernels) : trials_by_roofline(device)) {
     auto other = first_on(trial, search, report);
     if (!other) return;
     report.others.push_back(*std::move(other));

@@ -91,11 +91,12 @@ SearchReport report(SearchPart part, SearchSelection selection);
 
 /// Predicts the best rows for other devices: by a roofline, those that reach 0.8 and 1.2 times the
 /// assumed share of their peaks; by kernels, those whose products, or links and network cards,
-/// reach 0.8 times their speed. Counts the rows that are too close to the first. Does nothing if
-/// times are not estimated, if the search varies the device, or if its objective is no speed.
+/// reach 0.8 times their speed, products only of a preset. Counts the rows that are too close to
+/// the first. Does nothing if times are not estimated or a table of kernels is given, if the search
+/// varies the device, or if its objective is no speed.
 void try_other_devices(const Search& search, SearchReport& report);
 
-/// How sure the order of the layouts is, a sentence each.
+/// Sentences on how sure the order of the layouts is.
 std::vector<std::string> doubts(const SearchReport& report);
 
 /// The question in a line: the number of layouts, the mini-batch, the objective.

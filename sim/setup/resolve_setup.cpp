@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 
+#include "models/profile/estimate.h"
 #include "schedules/order/check.h"
 #include "schedules/order/in_flight.h"
 #include "schedules/order/pairs.h"
@@ -342,8 +343,7 @@ void add_noise(const Scenario& scenario, TrainingSetup& setup) {
   if (scenario.noise->measured) setup.noise->measured = measured_spreads(setup);
 }
 
-/// Adds all that depends on the order of the ops: the costs of stages, buckets, versions of
-/// weights.
+/// Adds all that depends on the order of the ops: costs of stages, buckets, versions of weights.
 std::optional<Diagnostics> complete(const Scenario& scenario, std::vector<LayerCosts> layers,
                                     TrainingSetup& setup) {
   if (auto hang = order_communication(scenario, setup)) return Diagnostics{*hang};
@@ -434,7 +434,7 @@ Result<std::vector<LayerCosts>> layer_costs(const Scenario& scenario, TrainingSe
   const Profile& profile = scenario.model->profile;
   SizedCosts sized = costs_at(profile, scenario.micro_batch_size);
   if (!sized.estimated.empty()) setup.estimated.push_back(sized.estimated);
-  setup.errors = profile.errors;
+  setup.errors = errors_at(profile, scenario.micro_batch_size, scenario.schedule.slices.count);
   if (setup.errors) setup.estimated.push_back(estimate_of(*setup.errors));
   if (const SliceChoice& slices = scenario.schedule.slices; slices.count > 1) {
     cut_into_slices(sized.layers, slices.count);

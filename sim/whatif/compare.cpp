@@ -199,6 +199,7 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
   const Metrics& m = p.metrics;
   ComparedRun run;
   run.title = std::move(title);
+  run.model = p.setup.model->name;
   run.schedule = p.setup.schedule.name;
   run.stages = static_cast<std::int64_t>(p.setup.partition.stages.size());
   run.micro_batches = p.setup.micro_batches;

@@ -32,12 +32,13 @@ using WrittenKeys = std::vector<std::pair<std::string, std::string>>;
 /// A run in a comparison, from a scenario that was just predicted or from a result file.
 struct ComparedRun {
   std::string title;
+  std::string model;  ///< Its name; "" = it has none, or it is unknown.
   std::string schedule;
   std::int64_t stages = 1;
   std::int64_t micro_batches = 1;
   std::int64_t slices = 1;  ///< Per micro-batch.
   double iteration_time_s = 0;
-  std::optional<TimeRange> likely_time;  ///< Nine of ten such runs lie in it; nothing = unknown.
+  std::optional<TimeRange> likely_time;  ///< See PublishedErrors; nothing = unknown.
   std::optional<double> throughput_samples_per_s;
   std::optional<double> model_flops_utilization;
   double bubble_fraction = 0;  ///< The steady state's, if there is one.

@@ -115,6 +115,7 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
   run.iteration_time_s = reader.number(json, "iteration_time_s");
   run.throughput_samples_per_s = reader.number_or_null(json, "throughput_samples_per_s");
   // Older results lack these keys.
+  if (json.contains("model")) run.model = reader.text(json, "model");
   if (json.contains("slices")) run.slices = std::max<std::int64_t>(1, reader.count(json, "slices"));
   if (json.contains("model_flops_utilization"))
     run.model_flops_utilization = reader.number_or_null(json, "model_flops_utilization");

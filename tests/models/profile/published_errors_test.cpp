@@ -1,4 +1,4 @@
-// How sure times from kernels are, and which runs say so.
+// The errors of published runs: whose a prediction has, and which predictions have none.
 //
 // SPDX-License-Identifier: MIT
 #include "models/kernels/published_errors.h"
@@ -21,8 +21,17 @@ LayerOps layer(const LinearOp& linear, const AttentionOp& attention) {
   return ops;
 }
 
-PublishedErrors errors_of(RunKind kind, const char* device, const char* stack) {
-  return published_errors(kind, kernel_traits(device), *find_software_stack(stack));
+/// The same with an exchange between `devices`.
+LayerOps layer(const LinearOp& linear, const AttentionOp& attention, ExchangeKind kind,
+               std::int64_t devices = 4) {
+  LayerOps ops = layer(linear, attention);
+  ops.ops.push_back({ExchangeOp{.kind = kind, .devices = devices}, false});
+  return ops;
+}
+
+PublishedErrors errors_of(RunKind kind, const char* device, const char* stack,
+                          DeviceRates rates = DeviceRates::of_sheet) {
+  return published_errors(kind, kernel_traits(device), rates, *find_software_stack(stack));
 }
 
 TEST_CASE("the ops of a layer say which kind of run it is") {
@@ -30,11 +39,16 @@ TEST_CASE("the ops of a layer say which kind of run it is") {
   const AttentionOp whole{.queries = 65536, .keys = 65536};
   const AttentionOp shared{.queries = 16384, .keys = 65536};
   const AttentionOp shared_but_short{.queries = 4096, .keys = 8192};
+  constexpr auto keys = ExchangeKind::gather_keys;
+  constexpr auto heads = ExchangeKind::exchange_heads;
   CHECK(run_kind(layer(plain, whole)) == RunKind::dense);
-  CHECK(run_kind(layer(plain, shared_but_short)) == RunKind::dense);
+  CHECK(run_kind(layer(plain, whole, ExchangeKind::gather_tokens)) == RunKind::dense);
+  CHECK(run_kind(layer(plain, whole, heads, 1)) == RunKind::dense);
+  CHECK(run_kind(layer(plain, shared_but_short, keys)) == RunKind::dense);
   CHECK(run_kind(layer(in_fp8, whole)) == RunKind::dense_fp8);
-  CHECK(run_kind(layer(in_fp8, shared)) == RunKind::long_shared);
-  CHECK(run_kind(layer(of_experts, shared)) == RunKind::experts);
+  CHECK(run_kind(layer(in_fp8, shared, keys)) == RunKind::long_shared);
+  CHECK(run_kind(layer(plain, whole, heads)) == RunKind::long_shared);  // all queries, fewer heads
+  CHECK(run_kind(layer(of_experts, shared, keys)) == RunKind::experts);
 }
 
 TEST_CASE("an interval is wider where no run was compared, and widest by a data sheet") {
@@ -44,6 +58,9 @@ TEST_CASE("an interval is wider where no run was compared, and widest by a data 
     const PublishedErrors left_out = errors_of(kind, "h200-sxm", "megatron-core");
     const PublishedErrors other_stack = errors_of(kind, "b200-sxm", "torch-compile");
     const PublishedErrors sheet = errors_of(kind, "l40s", "megatron-core");
+    const PublishedErrors changed =
+        errors_of(kind, "h100-sxm", "megatron-core", DeviceRates::given);
+    CHECK(changed.basis == ErrorBasis::left_out);
     CHECK(same.basis == ErrorBasis::same);
     CHECK(left_out.basis == ErrorBasis::left_out);
     CHECK(other_stack.basis == ErrorBasis::left_out);
@@ -106,6 +123,20 @@ TEST_CASE("an estimate has errors only if all of its times come from kernels") {
   CHECK_FALSE(estimated("flops: 1 GFLOP", true, false));                // a roofline
   CHECK_FALSE(estimated("flops: 1 GFLOP", false, true));                // no ops
   CHECK_FALSE(estimated("forward: 1 ms, backward: 2 ms", true, true));  // a measured layer
+}
+
+TEST_CASE("errors hold for costs as they were estimated: at the profile's sizes, unsliced") {
+  Profile profile;
+  profile.errors = errors_of(RunKind::dense, "h100-sxm", "megatron-core");
+  profile.measurements.resize(1);
+  CHECK(errors_at(profile, 3, 1));  // of an unknown size, which is never scaled
+  profile.measurements.front().batch = 2;
+  profile.measurements.push_back({.batch = 8, .layers = {}});
+  CHECK(errors_at(profile, 2, 1));
+  CHECK(errors_at(profile, 8, 1));
+  CHECK_FALSE(errors_at(profile, 4, 1));   // interpolated
+  CHECK_FALSE(errors_at(profile, 16, 1));  // scaled
+  CHECK_FALSE(errors_at(profile, 2, 2));
 }
 
 }  // namespace

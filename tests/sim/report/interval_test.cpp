@@ -1,4 +1,4 @@
-// How sure an iteration time is, where it is told.
+// The interval of an iteration time: where it is told, and how wide it is.
 //
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
@@ -18,15 +18,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A llama on two devices as `device` says.
-Outcome predicted(const std::string& device) {
+/// A llama on two devices as `device` says, under overrides.
+Outcome predicted(const std::string& device, const std::vector<std::string>& overrides = {}) {
   const TemporaryFolder folder;
   const auto scenario = parse_scenario(
       text_source("s.yaml", fmt::format("version: 1\nmodel: {{huggingface: {}, sequence: 128}}\n"
                                         "cluster: {{devices: 2, device: {}}}\n"
                                         "schedule: {{name: 1f1b, micro_batches: 4}}\n",
                                         folder.file("llama.json", kLlama), device)),
-      {});
+      overrides);
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
   auto outcome = predict(*scenario);
   REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
@@ -66,6 +66,49 @@ TEST_CASE("compared runs keep their intervals, and the order is said to be surer
   for (const Json& run : json.at("runs"))
     CHECK(run.at("iteration_time_interval_s").at("high") ==
           outcome->likely_iteration_time()->high_s);
+}
+
+TEST_CASE("the order is said to be surer for runs of one model alone") {
+  ComparedRun one = compared(std::make_shared<const Outcome>(predicted("h100-sxm")), "one");
+  ComparedRun two = one;
+  two.title = "two";
+  const auto tells = [&] {
+    return to_table({one, two}, {}).find(order_sentence()) != std::string::npos;
+  };
+  CHECK(one.model == "llama");
+  CHECK(tells());
+  *two.layers += 1;  // a larger one of the same family
+  CHECK_FALSE(tells());
+  two.layers = one.layers;
+  *two.parameters_bytes += 1;
+  CHECK_FALSE(tells());
+  two.parameters_bytes = std::nullopt;  // shared by a group
+  CHECK(tells());
+  two.model = "another";
+  CHECK_FALSE(tells());
+  one.model = two.model = "";  // unknown
+  CHECK_FALSE(tells());
+}
+
+TEST_CASE("an interval is wider where the rates of a device are not its preset's") {
+  const auto basis = [](const std::string& more) {
+    const Outcome outcome = predicted(fmt::format("{{preset: h100-sxm{}}}", more));
+    REQUIRE(outcome.setup.errors);
+    return outcome.setup.errors->basis;
+  };
+  CHECK(basis("") == ErrorBasis::same);
+  CHECK(basis(", network: 25 GB/s") == ErrorBasis::same);  // those of published runs differ
+  CHECK(basis(", link: 450 GB/s") == ErrorBasis::same);
+  CHECK(basis(", link: 300 GB/s") == ErrorBasis::left_out);
+  CHECK(basis(", peak: 800 TFLOP/s") == ErrorBasis::left_out);
+  CHECK(basis(", memory_bandwidth: 2.4 TB/s") == ErrorBasis::left_out);
+  CHECK(basis(", fp8_peak: 1 PFLOP/s") == ErrorBasis::same);  // nothing is in fp8
+}
+
+TEST_CASE("no published run says how sure times in fp32 or of slices are") {
+  CHECK(predicted("h100-sxm", {"model.dtype=fp16"}).likely_iteration_time());
+  CHECK_FALSE(predicted("h100-sxm", {"model.dtype=fp32"}).likely_iteration_time());
+  CHECK_FALSE(predicted("h100-sxm", {"schedule.slices=2"}).likely_iteration_time());
 }
 
 TEST_CASE("a time from a roofline, or of a real run, has none") {

@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "models/kernels/kernel_table_writer.h"
+#include "models/profile/estimate.h"
 #include "models/tables/kernel_list.h"
 #include "sim/planning/predict.h"
 #include "sim/report/report.h"
+#include "sim/report/search_report.h"
 #include "sim/search/missing_kernels.h"
 #include "sim/search/run_search.h"
 #include "tests/support/temporary_folder.h"
@@ -113,6 +115,61 @@ TEST_CASE("what the table lacks is modelled, and the closure is told") {
   CHECK(shares.measured < 1);
   CHECK(shares.measured + shares.interpolated + shares.modelled == doctest::Approx(1));
   CHECK(has(outcome.setup.estimated, "closure 1.07 of products"));
+}
+
+TEST_CASE("a table that has nearly nothing changes neither words nor how sure a time is") {
+  const Trial trial;
+  const std::size_t all = trial.table(1).rows.size();
+  KernelTable table = trial.table(1, all - 1);
+  table.rows.front().key.sizes.front() += 1'000'000;  // far from every kernel of the model
+  const Outcome outcome = trial.predicted(trial.with(table));
+  CHECK(has(outcome.setup.estimated,
+            "layer times: kernel by kernel, none of them in table.yaml (NVIDIA H100 80GB HBM3), "
+            "for h100-sxm in bf16 with megatron-core"));
+  CHECK(outcome.likely_iteration_time());
+  const Outcome measured = trial.predicted(trial.with(trial.table(1, all / 2)));
+  CHECK(measured.setup.kernel_shares()->modelled < kMostlyModelled);
+  CHECK_FALSE(measured.likely_iteration_time());
+}
+
+TEST_CASE("of several batches the first decides the shares of kernels") {
+  const Trial trial;
+  const Scenario scenario = trial.read("h100-sxm");
+  Model model = profile_of(kLlama, tokens(128)).model;
+  const Model twice = profile_of(kLlama, tokens(128, 2)).model;
+  model.profile.measurements.push_back(twice.profile.measurements.front());
+  const KernelModel kernels(scenario.kernels->device(), scenario.kernels->stack(),
+                            std::make_shared<const MeasuredKernels>(trial.table(1)));
+  const Estimate estimate{.device = *scenario.estimated_for,
+                          .kernels = KernelSetting{kernels, "table.yaml", {}, {}, 1},
+                          .optimizer = usual_adam(NumberFormat::bf16)};
+  REQUIRE_FALSE(estimate_times(model, estimate, {}));
+  REQUIRE(model.profile.kernel_shares);
+  CHECK(model.profile.kernel_shares->measured == doctest::Approx(1));
+}
+
+TEST_CASE("a search by measured kernels tries no other rates, and calls nothing too close") {
+  const Trial trial;
+  const auto told_with = [&](const std::string& device) {
+    const std::string text = fmt::format(
+        "version: 1\nname: small\nmodel: {{huggingface: config.json, sequence: 128}}\n"
+        "cluster: {{gpus: 2, device: {}}}\ntraining: {{mini_batch_size: 4}}\n",
+        device);
+    const auto search = Search::parse(trial.source(text), {});
+    REQUIRE_MESSAGE(search, (search ? "" : to_text(search.problems())));
+    auto run = run_search(*search);
+    REQUIRE(run);
+    SearchReport told = report(std::move(run->part), {});
+    try_other_devices(*search, told);
+    return told;
+  };
+  const SearchReport modelled = told_with("h100-sxm");
+  CHECK(modelled.too_close);
+  CHECK(modelled.others.size() == 2);
+  const SearchReport measured = told_with(trial.with(trial.table(1)));
+  CHECK(measured.best.size() > 1);
+  CHECK_FALSE(measured.too_close);
+  CHECK(doubts(measured).empty());
 }
 
 TEST_CASE("a table of another device is noted, and one that changes nothing, too") {

@@ -296,6 +296,21 @@ TEST_CASE("a search by kernels says who is too close to the first, and who is fi
   CHECK(json.at("other_efficiencies").empty());
 }
 
+TEST_CASE("a device of numbers alone keeps its products: its peak decides its other traits") {
+  const TemporaryFolder folder;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048}}\n"
+      "cluster: {{gpus: 8, device: {{peak: 600 TFLOP/s, memory_bandwidth: 2 TB/s, link: 300 GB/s, "
+      "memory: 80 GB}}}}\nplan: {{data_parallel: fill}}\ntraining: {{mini_batch_size: 32}}\n",
+      folder.file("llama.json", kLlama));
+  const Search search = search_of(text);
+  SearchReport report = report_of(search, best(5));
+  try_other_devices(search, report);
+  CHECK(report.too_close);
+  REQUIRE(report.others.size() == 1);
+  CHECK(report.others.front().part == "links");
+}
+
 TEST_CASE("reports are whole: columns that differ, data for programs, other efficiencies") {
   const TemporaryFolder folder;
   const Search search = search_of(scenario_text(folder));
