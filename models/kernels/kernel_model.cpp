@@ -169,6 +169,9 @@ double KernelModel::hidden_share(const CollectiveKernel& kernel,
   switch (kernel.use) {
     case CollectiveUse::tensor:
       return overlap.on ? stack_.hides_tensor : 0;
+    // Megatron-LM's own linear layers gather it beside the product for the input's gradient. Those
+    // of Transformer Engine, in megatron-core, are taken to do so with overlap alone: eleven dense
+    // runs of SimuMax on B200 are predicted to 2.2 % with that, and to 2.9 % otherwise.
     case CollectiveUse::tensor_again:
       return overlap.on || stack_.hides_tensor == 0 ? 1 : 0;
     case CollectiveUse::tensor_gradient:

@@ -40,7 +40,7 @@ struct KernelGroup {
   NumberFormat format = NumberFormat::bf16;  ///< Of products and attention; else bf16.
   KernelPass pass = KernelPass::forward;     ///< input: the backward of attention and of memory.
   Accumulation accumulation = Accumulation::none;          ///< Of products.
-  MemoryKind memory = MemoryKind::norm;                    ///< Of memory alone.
+  MemoryKind memory = MemoryKind::norm;                    ///< Of memory-bound kernels only.
   CollectiveKind collective = CollectiveKind::all_reduce;  ///< Of collectives alone.
   std::int64_t query_size = 0, value_size = 0;             ///< Of attention's heads.
   bool is_causal = true;

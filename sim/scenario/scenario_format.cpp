@@ -97,8 +97,8 @@ const SectionFormat& cluster_format() {
                {"memory", {bytes()}, "The memory of each device; absent: not checked."},
                {"reserve",
                 {bytes()},
-                "What of the memory is kept free: for contexts, libraries, temporary buffers and "
-                "fragments.",
+                "The memory of each device that is kept free: for contexts, libraries and an "
+                "allocator's gaps.",
                 "0 B"},
                {"device",
                 {words(device_preset_names()), section(&device_format)},
