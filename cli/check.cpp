@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <map>
 #include <memory>
+#include <string_view>
 
+#include "base/table.h"
 #include "cli/command.h"
 #include "cli/option_checks.h"
 #include "models/kernels/kernel_table_reader.h"
@@ -50,10 +53,16 @@ int check_profile(const ScenarioArguments& arguments) {
 int check_kernels(const ScenarioArguments& arguments) {
   const auto table = read_kernel_table(arguments.scenario);
   if (!table) return fail(table.problems());
-  return write_output(
-      fmt::format("{}: ok: {} measured time{} of kernels, of {}\n", arguments.scenario,
-                  table->rows.size(), table->rows.size() == 1 ? "" : "s", clipped(table->device)),
-      arguments.output);
+  std::string text =
+      fmt::format("{}: ok: {} of kernels, of {}\n", arguments.scenario,
+                  plural(table->rows.size(), "measured time"), clipped(table->device));
+  std::map<std::string_view, std::size_t> unused;
+  for (const KernelRow& row : table->rows) {
+    if (const std::string_view why = why_never_launched(row.key); !why.empty()) ++unused[why];
+  }
+  for (const auto& [why, count] : unused)
+    text += fmt::format("note: {} that no layer has: {}\n", plural(count, "time"), why);
+  return write_output(text, arguments.output);
 }
 
 }  // namespace

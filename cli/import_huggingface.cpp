@@ -24,11 +24,8 @@ namespace {
 struct HuggingFaceArguments {
   std::string config;
   std::string output;
-  std::string dtype = "bf16";
-  std::string dispatch{kDispatches[0]};
-  std::string context_exchange{kContextExchanges[0]};
-  std::string cross_entropy;
   std::string name;
+  TransformerWords words;
   TransformerOptions options;
 };
 
@@ -135,12 +132,7 @@ std::string summary(const HuggingFaceArguments& arguments, const TransformerProf
   return text;
 }
 
-int import_huggingface(HuggingFaceArguments& arguments) {
-  arguments.options.dtype = number_format(arguments.dtype);
-  arguments.options.dispatch = dispatch_of(arguments.dispatch);
-  arguments.options.context_exchange = context_exchange_of(arguments.context_exchange);
-  if (!arguments.cross_entropy.empty())
-    arguments.options.fused_loss = arguments.cross_entropy == kCrossEntropies[0];
+int import_huggingface(const HuggingFaceArguments& arguments) {
   const auto shape = read_huggingface(arguments.config);
   if (!shape) return fail(shape.problems());
   const auto profile =
@@ -174,9 +166,7 @@ void add_micro_batch(CLI::App& command, HuggingFaceArguments& arguments) {
       ->check(between(1, max))
       ->capture_default_str()
       ->type_name("N");
-  command.add_option("--dtype", arguments.dtype, "what numbers are kept and multiplied in")
-      ->check(one_of({kNumberFormats.begin(), kNumberFormats.end()}))
-      ->capture_default_str();
+  add_dtype(command, arguments.words);
 }
 
 /// Adds options: the devices that share layers, experts or tokens.
@@ -195,28 +185,14 @@ void add_groups(CLI::App& command, HuggingFaceArguments& arguments) {
       ->check(between(1, 65536))
       ->capture_default_str()
       ->type_name("N");
-  command
-      .add_option("--expert-tensor-parallel", arguments.options.expert_tensor_parallel,
-                  "devices that divide each expert; --expert-parallel times as many share them")
-      ->check(between(1, 65536))
-      ->capture_default_str()
-      ->type_name("N");
-  command
-      .add_option("--dispatch", arguments.dispatch,
-                  "how tokens go to experts: a copy for each, or one to each server that has some")
-      ->check(one_of({kDispatches.begin(), kDispatches.end()}))
-      ->capture_default_str();
+  add_divided_experts(command, arguments.words, arguments.options);
   command
       .add_option("--context-parallel", arguments.options.context_parallel,
                   "devices that share the tokens of each sample")
       ->check(between(1, 65536))
       ->capture_default_str()
       ->type_name("N");
-  command
-      .add_option("--context-exchange", arguments.context_exchange,
-                  "what these send each other: all keys and values, or tokens for heads")
-      ->check(one_of({kContextExchanges.begin(), kContextExchanges.end()}))
-      ->capture_default_str();
+  add_context_exchange(command, arguments.words);
   command
       .add_option("--devices-per-server", arguments.options.devices_per_server,
                   "of a group, those that share a server; the rest goes over the network")
@@ -227,23 +203,16 @@ void add_groups(CLI::App& command, HuggingFaceArguments& arguments) {
 /// Adds options: how layers are computed, and which layers there are.
 void add_implementation(CLI::App& command, HuggingFaceArguments& arguments) {
   TransformerOptions& options = arguments.options;
-  command.add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
-                   "whether attention's scores are kept for the backward; default: they are not");
+  add_flash_attention(command, options);
   command.add_flag(
       "--fused-swiglu", options.fused_swiglu,
       "the activation of a gated MLP and its product, of an expert with its share, are "
       "one kernel: it and the expert's output are not kept");
-  command.add_flag("--fp8-linear", options.fp8_linear,
-                   "linear layers but the head and routers multiply in fp8, the rest in --dtype");
+  add_fp8_linear(command, options);
   command.add_flag("--fp8-dispatch", options.fp8_dispatch,
                    "tokens on their way to experts, and gradients on theirs, are in fp8");
-  command
-      .add_option("--cross-entropy", arguments.cross_entropy,
-                  "whether the loss keeps one copy of the logits in fp32, or the logits and the "
-                  "logarithms of their softmax, as PyTorch's does; absent = fused")
-      ->check(one_of({kCrossEntropies.begin(), kCrossEntropies.end()}));
-  command.add_flag("--mtp", options.mtp,
-                   "the modules that predict further tokens are trained, too");
+  add_cross_entropy(command, arguments.words);
+  add_mtp(command, options);
   command.add_flag("--split-blocks", options.split_blocks,
                    "attention and MLP as layers of their own");
 }
@@ -263,6 +232,66 @@ void add_dropout(CLI::App& command, TransformerOptions& options) {
 
 }  // namespace
 
+void TransformerWords::apply(const CLI::App& command, TransformerOptions& options) const {
+  options.dtype = number_format(dtype);
+  options.dtype_given = command.count("--dtype") > 0;
+  options.dispatch = dispatch_of(dispatch);
+  options.dispatch_given = command.count("--dispatch") > 0;
+  options.context_exchange = context_exchange_of(context_exchange);
+  if (!cross_entropy.empty()) options.fused_loss = cross_entropy == kCrossEntropies[0];
+}
+
+void add_dtype(CLI::App& command, TransformerWords& words) {
+  command.add_option("--dtype", words.dtype, "what numbers are kept and multiplied in")
+      ->check(one_of({kNumberFormats.begin(), kNumberFormats.end()}))
+      ->capture_default_str();
+}
+
+void add_flash_attention(CLI::App& command, TransformerOptions& options) {
+  command.add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
+                   "whether attention's scores are kept for the backward; default: they are not");
+}
+
+void add_fp8_linear(CLI::App& command, TransformerOptions& options) {
+  command.add_flag("--fp8-linear", options.fp8_linear,
+                   "linear layers but the head and routers multiply in fp8, the rest in --dtype");
+}
+
+void add_divided_experts(CLI::App& command, TransformerWords& words, TransformerOptions& options) {
+  command
+      .add_option("--expert-tensor-parallel", options.expert_tensor_parallel,
+                  "devices that divide each expert; --expert-parallel times as many share them")
+      ->check(between(1, 65536))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      .add_option("--dispatch", words.dispatch,
+                  "how tokens go to experts: a copy for each, or one to each server that has some")
+      ->check(one_of({kDispatches.begin(), kDispatches.end()}))
+      ->capture_default_str();
+}
+
+void add_context_exchange(CLI::App& command, TransformerWords& words) {
+  command
+      .add_option("--context-exchange", words.context_exchange,
+                  "what these send each other: all keys and values, or tokens for heads")
+      ->check(one_of({kContextExchanges.begin(), kContextExchanges.end()}))
+      ->capture_default_str();
+}
+
+void add_cross_entropy(CLI::App& command, TransformerWords& words) {
+  command
+      .add_option("--cross-entropy", words.cross_entropy,
+                  "whether the loss keeps one copy of the logits in fp32, or the logits and the "
+                  "logarithms of their softmax, as PyTorch's does; absent = fused")
+      ->check(one_of({kCrossEntropies.begin(), kCrossEntropies.end()}));
+}
+
+void add_mtp(CLI::App& command, TransformerOptions& options) {
+  command.add_flag("--mtp", options.mtp,
+                   "the modules that predict further tokens are trained, too");
+}
+
 void add_import_huggingface(CLI::App& import, int& exit_code) {
   auto arguments = std::make_shared<HuggingFaceArguments>();
   CLI::App* command = import.add_subcommand(
@@ -273,8 +302,7 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
   add_implementation(*command, *arguments);
   add_dropout(*command, arguments->options);
   command->callback([arguments, command, &exit_code] {
-    arguments->options.dtype_given = command->count("--dtype") > 0;
-    arguments->options.dispatch_given = command->count("--dispatch") > 0;
+    arguments->words.apply(*command, arguments->options);
     exit_code = import_huggingface(*arguments);
   });
 }

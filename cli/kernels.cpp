@@ -1,39 +1,33 @@
-// `plumbline kernels`: which kernels layouts need; `plumbline import kernels`: tables of others.
+// `plumbline kernels`: which kernels the layouts of a model need.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
 #include <cstdio>
 #include <memory>
 
+#include "base/table.h"
 #include "cli/command.h"
 #include "cli/import.h"
 #include "cli/option_checks.h"
 #include "models/hardware/device_presets.h"
 #include "models/import/huggingface.h"
-#include "models/kernels/kernel_table_writer.h"
-#include "models/tables/imported_kernels.h"
 #include "models/tables/kernel_list.h"
 #include "sim/scenario/device_section.h"
 
 namespace plumbline {
 namespace {
 
-std::string plural_of(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 void tell_note(const std::string& text) {
   std::fputs(fmt::format("note: {}\n", text).c_str(), stderr);
 }
 
-// ---- plumbline kernels ----
-
 struct ListArguments {
   std::string config;
   std::string output;
-  std::string dtype = "bf16";
+  TransformerWords words;
   std::string stack;
   std::string device = "h100-sxm";
   std::string table;
@@ -43,10 +37,33 @@ struct ListArguments {
       .sequences = {}, .batches = {1}, .tensor = {1}, .context = {1}, .expert = {1}, .options = {}};
 };
 
+/// Refuses a device that has no arithmetic in a format in which the layers multiply.
+std::optional<Diagnostic> lacks_arithmetic(const ListArguments& arguments,
+                                           const DevicePreset& device) {
+  const auto lacks = [&](NumberFormat format,
+                         std::string_view option) -> std::optional<Diagnostic> {
+    if (device.peak(format)) return std::nullopt;
+    std::vector<std::string_view> able;
+    for (const DevicePreset& other : device_presets()) {
+      if (other.peak(format)) able.push_back(other.name);
+    }
+    return input_error(
+        {},
+        fmt::format("--device is '{}', which has no {} arithmetic", device.name, name_of(format)),
+        fmt::format("leave {} out, or name a device that has it: {}", option,
+                    fmt::join(able, ", ")));
+  };
+  const NumberFormat dtype = number_format(arguments.words.dtype);
+  if (auto lacking = lacks(dtype, "--dtype " + arguments.words.dtype)) return lacking;
+  if (!arguments.layouts.options.fp8_linear) return std::nullopt;
+  return lacks(NumberFormat::fp8, "--fp8-linear");
+}
+
 /// The kernels of the device with the stack and the table of the arguments.
 Result<KernelModel> kernel_model(const ListArguments& arguments) {
   DeviceChoice device;
   device.preset = find_device_preset(arguments.device);
+  if (auto lacking = lacks_arithmetic(arguments, *device.preset)) return *std::move(lacking);
   device.fp8_peak = device.preset->peak(NumberFormat::fp8);
   device.memory_bandwidth = device.preset->memory_bandwidth;
   device.link_bandwidth = device.preset->link_bandwidth;
@@ -56,13 +73,12 @@ Result<KernelModel> kernel_model(const ListArguments& arguments) {
     if (!kernels) return kernels.problems();
     device.kernels = *std::move(kernels);
   }
-  const auto roofline = roofline_of(device, number_format(arguments.dtype));
+  const auto roofline = roofline_of(device, number_format(arguments.words.dtype));
   if (!roofline) return roofline.problems();
   return kernels_of(device, *roofline);
 }
 
-int list_kernels(ListArguments& arguments) {
-  arguments.layouts.options.dtype = number_format(arguments.dtype);
+int list_kernels(const ListArguments& arguments) {
   const auto shape = read_huggingface(arguments.config);
   if (!shape) return fail(shape.problems());
   const auto model = kernel_model(arguments);
@@ -75,17 +91,18 @@ int list_kernels(ListArguments& arguments) {
       arguments.json ? kernel_list_json(needed.kernels) : kernel_list_csv(needed.kernels),
       arguments.output);
   if (written != ExitCode::done) return written;
-  tell_note(fmt::format("{}{} of {}", plural_of(needed.kernels.size(), "kernel"),
+  tell_note(fmt::format("{}{} of {}", plural(needed.kernels.size(), "kernel"),
                         arguments.table.empty() ? "" : " without a measured time",
-                        plural_of(static_cast<std::size_t>(needed.layouts), "layout")));
+                        plural(static_cast<std::uint64_t>(needed.layouts), "layout")));
   for (const auto& [why, count] : needed.misfits) {
     tell_note(
-        fmt::format("{} left out: {}", plural_of(static_cast<std::size_t>(count), "layout"), why));
+        fmt::format("{} left out: {}", plural(static_cast<std::uint64_t>(count), "layout"), why));
   }
   return ExitCode::done;
 }
 
-void add_sizes(CLI::App& command, ListedLayouts& layouts) {
+void add_sizes(CLI::App& command, ListArguments& arguments) {
+  ListedLayouts& layouts = arguments.layouts;
   const auto add = [&](const char* name, std::vector<std::int64_t>& sizes, std::int64_t max,
                        const char* what) {
     return command.add_option(name, sizes, what)
@@ -98,21 +115,19 @@ void add_sizes(CLI::App& command, ListedLayouts& layouts) {
   add("--tensor-parallel", layouts.tensor, 1024, "devices that share each layer; 1 if absent");
   add("--context-parallel", layouts.context, 65536,
       "devices that share the tokens of each sample; 1 if absent");
+  add_context_exchange(command, arguments.words);
   add("--expert-parallel", layouts.expert, 65536,
       "devices that share the experts of each layer; 1 if absent");
+  add_divided_experts(command, arguments.words, layouts.options);
 }
 
 void add_training(CLI::App& command, ListArguments& arguments) {
   TransformerOptions& options = arguments.layouts.options;
-  command.add_option("--dtype", arguments.dtype, "what numbers are kept and multiplied in")
-      ->check(one_of({kNumberFormats.begin(), kNumberFormats.end()}))
-      ->capture_default_str();
-  command.add_flag("--fp8-linear", options.fp8_linear,
-                   "linear layers but the head and routers multiply in fp8, the rest in --dtype");
-  command.add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
-                   "whether attention's scores are kept for the backward; default: they are not");
-  command.add_flag("--mtp", options.mtp,
-                   "the modules that predict further tokens are trained, too");
+  add_dtype(command, arguments.words);
+  add_fp8_linear(command, options);
+  add_flash_attention(command, options);
+  add_cross_entropy(command, arguments.words);
+  add_mtp(command, options);
   command
       .add_option("--stack", arguments.stack,
                   "the training framework, which decides what kernels there are")
@@ -125,56 +140,6 @@ void add_training(CLI::App& command, ListArguments& arguments) {
       ->capture_default_str();
 }
 
-// ---- plumbline import kernels ----
-
-struct KernelFiles {
-  std::vector<std::string> files;
-  std::string from;
-  std::string device;
-  std::string output;
-};
-
-using ImportFunction = std::optional<Diagnostics> (*)(const std::string&, ImportedKernels&);
-
-struct ImportFormat {
-  std::string_view name;
-  ImportFunction import;
-};
-
-constexpr ImportFormat kImportFormats[] = {{"csv", &import_csv_kernels},
-                                           {"aiconfigurator", &import_aiconfigurator_kernels},
-                                           {"simumax", &import_simumax_kernels}};
-
-int import_all(const KernelFiles& arguments) {
-  ImportedKernels imported;
-  Diagnostics problems;
-  for (const std::string& file : arguments.files) {
-    for (const ImportFormat& format : kImportFormats) {
-      if (format.name != arguments.from) continue;
-      if (auto wrong = format.import(file, imported))
-        problems.insert(problems.end(), wrong->begin(), wrong->end());
-    }
-  }
-  if (!problems.empty()) return fail(problems);
-  KernelTable table = imported.take();
-  if (table.rows.empty())
-    problems.push_back(input_error({}, "no row is a kernel that a table holds"));
-  table.device = arguments.device;
-  table.provenance["source"] = "imported";
-  table.provenance["format"] = arguments.from;
-  table.provenance["file"] = fmt::format("{}", fmt::join(arguments.files, ", "));
-  table.provenance["tool"] = fmt::format("plumbline {}", kVersion);
-  for (const auto& [why, count] : imported.left_out())
-    tell_note(
-        fmt::format("{} left out: {}", plural_of(static_cast<std::size_t>(count), "row"), why));
-  if (!problems.empty()) return fail(problems);
-  const int written = write_output(kernel_table_yaml(table), arguments.output);
-  if (written != ExitCode::done || arguments.output.empty()) return written;
-  return write_output(fmt::format("{}: {} of kernels, of {}\n", arguments.output,
-                                  plural_of(table.rows.size(), "time"), clipped(table.device)),
-                      "");
-}
-
 }  // namespace
 
 void add_kernels(CLI::App& app, int& exit_code) {
@@ -185,7 +150,7 @@ void add_kernels(CLI::App& app, int& exit_code) {
   command->add_option("config", arguments->config, "config.json of a Hugging Face model")
       ->required()
       ->type_name("FILE");
-  add_sizes(*command, arguments->layouts);
+  add_sizes(*command, *arguments);
   add_training(*command, *arguments);
   command->add_option("--table", arguments->table, "list only kernels that this table lacks")
       ->type_name("FILE");
@@ -193,30 +158,10 @@ void add_kernels(CLI::App& app, int& exit_code) {
   command->add_flag("--json", arguments->json, "print JSON instead of CSV");
   command->add_option("-o,--output", arguments->output, "write to this file instead of stdout")
       ->type_name("FILE");
-  command->callback([arguments, &exit_code] { exit_code = list_kernels(*arguments); });
-}
-
-void add_import_kernels(CLI::App& import, int& exit_code) {
-  auto arguments = std::make_shared<KernelFiles>();
-  CLI::App* command =
-      import.add_subcommand("kernels", "measured times of kernels, for cluster.device.kernels");
-  command->add_option("file", arguments->files, "the files to import into one table")
-      ->required()
-      ->type_name("FILE");
-  std::vector<std::string> names;
-  for (const ImportFormat& format : kImportFormats) names.emplace_back(format.name);
-  command
-      ->add_option("--from", arguments->from,
-                   "what the files are: CSV of our own columns, tables of aiconfigurator (CSV, "
-                   "plain or .gz), a system file of SimuMax (JSON)")
-      ->required()
-      ->check(one_of(names));
-  command->add_option("--device", arguments->device, "the name of the device that was measured")
-      ->required()
-      ->type_name("NAME");
-  command->add_option("-o,--output", arguments->output, "write the table here; absent = stdout")
-      ->type_name("FILE");
-  command->callback([arguments, &exit_code] { exit_code = import_all(*arguments); });
+  command->callback([arguments, command, &exit_code] {
+    arguments->words.apply(*command, arguments->layouts.options);
+    exit_code = list_kernels(*arguments);
+  });
 }
 
 }  // namespace plumbline

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/table.h"
 #include "cli/command.h"
 #include "cli/search_output.h"
 #include "cli/work_options.h"
@@ -28,8 +29,8 @@ int write_missing(const Search& search, const SearchPart& part, const std::strin
   if (!kernels) return fail(kernels.problems());
   const int code = write_output(kernel_list_csv(*kernels), path);
   if (code == ExitCode::done) {
-    std::fputs(fmt::format("note: {} kernel{} without a measured time: {}\n", kernels->size(),
-                           kernels->size() == 1 ? "" : "s", path)
+    std::fputs(fmt::format("note: {} without a measured time: {}\n",
+                           plural(kernels->size(), "kernel"), path)
                    .c_str(),
                stderr);
   }

@@ -251,5 +251,18 @@ gzip -c examples/import/mlp.pt.trace.json > "$work/mlp.pt.trace.json.gz"
 "$plumbline" import torch-trace "$work/mlp.pt.trace.json.gz" 2> /dev/null | grep -v '^  file:' > "$work/gz.yaml"
 grep -v '^  file:' "$work/mlp.profile.yaml" | diff - "$work/gz.yaml"
 expect "a compressed trace is the same trace" 0 $?
+# A table of kernels: check tells of times that no layer has, and import of files in any order makes one table.
+printf 'version: 1\nkind: kernels\ndevice: NVIDIA H100 80GB HBM3\nsdpa:\n- [bf16, forward, 1, 64, 64, 8, 8, 64, 64, false, 1 us]\n- [bf16, forward, 1, 64, 64, 8, 8, 64, 64, true, 1 us]\n' \
+  > "$work/unused.yaml"
+expect "check tells of times that no layer has" "note: 1 time that no layer has: attention that is not causal" \
+  "$("$plumbline" check "$work/unused.yaml" | tail -n 1)"
+printf 'kind,dtype,pass,a,b,c,d,e,f,us\nsdpa,bf16,fwd+bwd,1,64,8,8,64,64,1500\n' > "$work/both.csv"
+printf 'kind,dtype,pass,a,b,c,d,e,f,us\nsdpa,bf16,fwd,1,64,8,8,64,64,400\n' > "$work/forward.csv"
+for order in both,forward forward,both; do
+  "$plumbline" import kernels "$work/${order%,*}.csv" "$work/${order#*,}.csv" --from csv --device H100 2> "$work/err" |
+    grep -c '64, true, \(400 us\|1.1 ms, .*less the forward.*\)\]$' > "$work/rows"
+  expect "import finds the forwards of $order" 2 "$(cat "$work/rows")"
+  expect "and leaves nothing out of $order" "" "$(cat "$work/err")"
+done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,4 +1,4 @@
-// What layers of a transformer have in common: the parts that are added to each of them.
+// The common parts of a transformer's layers, each added with all that it costs.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,7 +13,7 @@
 namespace plumbline {
 
 /// Adds parts to layers, each with its parameters, its FLOPs, what it keeps and what it moves.
-/// What knows the kinds of layers derives from it.
+/// A class that knows the kinds of layers derives from it.
 class LayerBuilder {
  protected:
   LayerBuilder(const TransformerShape& shape, const TransformerOptions& options);
@@ -22,11 +22,11 @@ class LayerBuilder {
   bool is_exchanged() const { return options_.expert_parallel > 1; }
   bool has_shared() const { return shape_.shared_feed_forward > 0; }
   bool by_tokens() const { return options_.sequence_parallel; }
-  /// Of all tokens, as products take them and add them up.
+  /// The bytes of all tokens, as products take them and add them up.
   SaturatingCount whole_bytes() const { return n_.e * n_.T * n_.h; }
-  /// Of those that a device keeps between products.
+  /// The bytes of the tokens that a device keeps between products.
   SaturatingCount hidden_bytes() const { return n_.e * n_.R * n_.h; }
-  /// What selective recomputation makes again of a part.
+  /// The share of `count` that selective recomputation makes again with a part: all or nothing.
   SaturatingCount again(const LayerPart& part, SaturatingCount count) const {
     return options_.makes_again(part) ? count : SaturatingCount{};
   }
@@ -42,7 +42,7 @@ class LayerBuilder {
                   const LayerPart& part = layer_part::kNone) const;
   void add_norm(LayerDerivation& layer) const;
   void add_kept_tokens(LayerDerivation& layer, std::string what) const;
-  /// For linear layers.
+  /// The output of a norm for linear layers.
   void add_norm_output(LayerDerivation& layer, const LayerPart& part = layer_part::kNorm) const;
   void add_norm_output(LayerDerivation& layer, SaturatingCount of_number, std::string_view symbol,
                        const LayerPart& part = layer_part::kNorm) const;
@@ -64,14 +64,15 @@ class LayerBuilder {
   std::string keys_symbol() const;
   /// Queries, keys and values as attention takes them, repeated where it does so.
   void keep_heads(LayerDerivation& layer) const;
-  /// Of latent attention, from what is compressed: keys and values, queries where they are, too.
-  /// Its module makes other queries, too, from the tokens.
+  /// Latent attention makes keys and values again from what is compressed, and queries where these
+  /// are compressed, too. Its module also makes other queries, from the tokens.
   void recompute_heads(LayerDerivation& layer, bool has_queries) const;
-  /// What attention has behind its queries, keys and values, whatever their sizes; a head's keys
-  /// have `of_key` numbers, what is projected `projected`: attention's own backward needs it, too.
+  /// Adds the parts of attention behind its queries, keys and values. A head's keys have `of_key`
+  /// numbers. The projection takes `projected` of a token; attention's own backward needs them,
+  /// too.
   void finish_attention(LayerDerivation& layer, SaturatingCount of_key, Width projected) const;
-  /// What the devices that share a sample send each other of one token: `keys`, or `exchanged` for
-  /// that of other heads.
+  /// Adds the bytes that devices which share a sample send each other of one token: `keys`, or
+  /// `exchanged` for those of other heads.
   void send_context(LayerDerivation& layer, const Term& keys, const Term& exchanged) const;
 
   // ---- dropout: Korthikanti et al. 2022, section 4.1; shared as their 4.2 says ----
@@ -81,13 +82,14 @@ class LayerBuilder {
 
   // ---- what a layer moves ----
 
-  /// What all layers that multiply have in common: each kept tensor is written and read once in the
-  /// forward, read once in either backward, and its gradient written and read once for the input
-  /// and read once for the weights; the weights are read once in a pass, their gradient written.
+  /// Adds the traffic that all layers with products have: each kept tensor is written and read once
+  /// in the forward, read once in either backward, and its gradient written and read once for the
+  /// input and read once for the weights; the weights are read once in a pass, their gradient
+  /// written.
   void finish(LayerDerivation& layer, SaturatingCount touched, SaturatingCount passing) const;
-  /// What a tensor-parallel group does around its products, in front of them and behind: what is
-  /// gathered or added up over it is written and read besides. Behind a parallel block's MLP the
-  /// group adds up attention with it, which is in no module.
+  /// Adds the work of a tensor-parallel group in front of its products and behind them: a tensor
+  /// that is gathered or added up over the group is written and read besides. Behind a parallel
+  /// block's MLP the group adds up attention with it, which is in no module.
   void share_products(LayerDerivation& layer, const LayerPart& part, bool in_front = true,
                       bool behind = true) const;
 

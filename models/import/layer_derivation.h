@@ -1,4 +1,4 @@
-// What a layer of a transformer costs: each number as a sum of formulas.
+// The costs of a transformer's layer: each number as a sum of formulas.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -77,12 +77,12 @@ struct LayerDerivation {
 LayerDerivation joined(LayerDerivation first, const LayerDerivation& second);
 
 SaturatingCount sum(const std::vector<Term>& terms);
-/// Of kept terms, the bytes that selective recomputation makes again.
+/// The bytes of kept terms that selective recomputation makes again.
 SaturatingCount recomputation(const std::vector<Term>& kept);
 SaturatingCount forward_flops(const LayerDerivation& layer);
 SaturatingCount input_flops(const LayerDerivation& layer);
 SaturatingCount weight_flops(const LayerDerivation& layer);
-/// Of each of the three, what is in fp8: all of that has weights.
+/// The part of each of the three that is in fp8: products with weights.
 SaturatingCount fp8_flops(const LayerDerivation& layer);
 
 }  // namespace plumbline

@@ -42,7 +42,7 @@ struct Symbols {
 
 Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& options);
 
-/// What the symbols in the formulas stand for, with their values: one line each.
+/// The meanings of the symbols in the formulas, with their values: one line each.
 std::vector<std::string> symbol_lines(const TransformerShape& shape,
                                       const TransformerOptions& options);
 

@@ -1,4 +1,4 @@
-// What the layers of a transformer consist of, from its shape and how it is trained.
+// The layers of a transformer, from its shape and the way it is trained.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -20,12 +20,12 @@ namespace plumbline {
 std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
                                            const TransformerOptions& options);
 
-/// What each device of a group that trains with tokens of its own holds of a layer as the others
-/// do, in numbers.
+/// The numbers of a layer that each device of a group holds as the others do, where each trains
+/// with tokens of its own.
 SaturatingCount replicated_parameters(const LayerDerivation& layer,
                                       const TransformerOptions& options);
 
-/// What a group holds more than once of the whole model.
+/// The numbers of the whole model that a group holds more than once.
 SaturatingCount replicated_of(const TransformerShape& shape, TransformerOptions options);
 
 }  // namespace plumbline

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <variant>
 
@@ -115,8 +114,5 @@ using Kernel = std::variant<ProductKernel, AttentionKernel, MemoryKernel, Collec
 
 /// The floating-point operations of a kernel; 0 for those that move.
 double flops_of(const Kernel& kernel);
-
-/// "product bf16 forward 4096 x 57344 x 8192".
-std::string to_text(const Kernel& kernel);
 
 }  // namespace plumbline

@@ -94,7 +94,7 @@ double KernelModel::of(const ProductKernel& kernel) const {
   if (for_weights) computing *= device.weights_factor;
   if (kernel.grouped) computing *= 1 + kGroupRows / (for_weights ? k : m);
   const double in_bytes = as_real(bytes_of(kernel.format));
-  const double out_bytes = for_weights ? stack_.weights_out_bytes : 2;
+  const double out_bytes = std::max(for_weights ? stack_.weights_out_bytes : 2, in_bytes);
   const double moving = batch * (in_bytes * (m * k + k * n) + out_bytes * m * n) /
                         (device_.memory_bandwidth * traits.memory_share);
   return stack_.product_closure * (std::max(computing, moving) + device.launch_s);
@@ -212,7 +212,7 @@ std::optional<KernelTime> KernelModel::measured_time(const Kernel& kernel,
   const KernelFinding& found = measured_->find(*key);
   const double factor = closure(key->group.kernels);
   if (found.row) {
-    return KernelTime{factor * plumbline::seconds(found.row->time), KernelOrigin::measured};
+    return KernelTime{factor * plumbline::seconds(found.row->time), KernelOrigin::measured, factor};
   }
   if (found.near.empty()) return std::nullopt;
   double ratio = 0;
@@ -220,14 +220,12 @@ std::optional<KernelTime> KernelModel::measured_time(const Kernel& kernel,
     ratio += near.weight * plumbline::seconds(near.row->time) /
              modelled_seconds(resized(kernel, near.row->key));
   }
-  return KernelTime{factor * ratio * modelled_seconds(kernel), KernelOrigin::interpolated};
+  return KernelTime{factor * ratio * modelled_seconds(kernel), KernelOrigin::interpolated, factor};
 }
 
 double KernelModel::closure(KernelClass kernels) const {
   if (const auto given = measured_->table().closure.of(kernels)) return *given;
-  const bool is_product = kernels == KernelClass::gemm || kernels == KernelClass::grouped ||
-                          kernels == KernelClass::batched;
-  return is_product ? stack_.product_closure : 1;
+  return is_product(kernels) ? stack_.product_closure : 1;
 }
 
 std::optional<KernelTime> KernelModel::by_fewer_heads(const AttentionKernel& kernel) const {
@@ -240,7 +238,7 @@ std::optional<KernelTime> KernelModel::by_fewer_heads(const AttentionKernel& ker
   const auto time = measured_time(whole, Accumulation::none);
   if (!time) return std::nullopt;
   return KernelTime{time->seconds * modelled_seconds(kernel) / modelled_seconds(whole),
-                    KernelOrigin::interpolated};
+                    KernelOrigin::interpolated, time->closure};
 }
 
 std::optional<KernelTime> KernelModel::measured_time(const Kernel& kernel) const {
@@ -252,9 +250,8 @@ std::optional<KernelTime> KernelModel::measured_time(const Kernel& kernel) const
   if (!product || product->pass != KernelPass::weights)
     return measured_time(kernel, Accumulation::none);
   // Rows with the sums that the stack makes go before those with others.
-  const bool sums_in_fp32 = stack_.weights_out_bytes > 2;
-  const auto sum = sums_in_fp32 ? Accumulation::fp32 : Accumulation::none;
-  const auto other = sums_in_fp32 ? Accumulation::none : Accumulation::fp32;
+  const Accumulation sum = stack_.accumulation();
+  const auto other = sum == Accumulation::fp32 ? Accumulation::none : Accumulation::fp32;
   for (const Accumulation accumulation : {sum, other, Accumulation::bf16}) {
     if (auto time = measured_time(kernel, accumulation)) return time;
   }
@@ -265,7 +262,8 @@ KernelTime KernelModel::time_of(const Kernel& kernel) const {
   if (measured_) {
     if (const auto time = measured_time(kernel)) return *time;
   }
-  return {modelled_seconds(kernel), KernelOrigin::modelled};
+  const double closure = std::holds_alternative<ProductKernel>(kernel) ? stack_.product_closure : 1;
+  return {modelled_seconds(kernel), KernelOrigin::modelled, closure};
 }
 
 PassTime KernelModel::seconds(const std::vector<Kernel>& kernels,

@@ -38,8 +38,12 @@ struct KernelOverlap {
 enum class KernelOrigin : std::uint8_t { measured, interpolated, modelled };
 
 struct KernelTime {
-  double seconds = 0;
+  double seconds = 0;  ///< Within a training step.
   KernelOrigin origin = KernelOrigin::modelled;
+  double closure = 1;  ///< How much longer that is than the time of the kernel alone.
+
+  /// The time of the kernel alone, as a measurement would find it.
+  double alone() const { return seconds / closure; }
 };
 
 /// Times of kernels, in seconds, by how they came about.
@@ -57,8 +61,6 @@ struct PassTime {
   double sent_s = 0;    ///< In collectives.
   double hidden_s = 0;  ///< The part of that which computing hides.
   KernelSums kernels;   ///< All of them, hidden ones too, without what the host adds.
-
-  double seconds() const { return computing_s + sent_s - hidden_s; }
 };
 
 /// Devices that hold the same layers.

@@ -103,23 +103,29 @@ std::optional<KernelKey> key_of(const Kernel& kernel, Accumulation accumulation)
   return std::visit(ToKey{accumulation}, kernel);
 }
 
+std::string_view why_never_launched(const KernelKey& key) {
+  const KernelGroup& group = key.group;
+  const bool for_weights = group.pass == KernelPass::weights;
+  if (group.accumulation != Accumulation::none && !for_weights)
+    return "products that are added to a sum, but are not for the weights";
+  if (group.kernels == KernelClass::batched && key.sizes[0] == 1)
+    return "batched products of which there is one: gemm has those";
+  if (group.kernels == KernelClass::sdpa && !group.is_causal) return "attention that is not causal";
+  if (group.kernels == KernelClass::memory && for_weights && group.memory != MemoryKind::lookup)
+    return "memory-bound kernels for the weights, other than lookup";
+  if (group.kernels == KernelClass::collectives && group.devices == 1)
+    return "collectives of one device";
+  return "";
+}
+
 Kernel resized(const Kernel& kernel, const KernelKey& key) {
   return std::visit(Resize{key.sizes}, kernel);
 }
 
 std::optional<double> KernelClosure::of(KernelClass kernels) const {
-  switch (kernels) {
-    case KernelClass::gemm:
-    case KernelClass::grouped:
-    case KernelClass::batched:
-      return gemm;
-    case KernelClass::sdpa:
-      return sdpa;
-    case KernelClass::memory:
-      return memory;
-    case KernelClass::collectives:
-      break;
-  }
+  if (is_product(kernels)) return gemm;
+  if (kernels == KernelClass::sdpa) return sdpa;
+  if (kernels == KernelClass::memory) return memory;
   return std::nullopt;
 }
 

@@ -28,24 +28,29 @@ constexpr std::string_view name_of(KernelClass kernels) {
   return kKernelClasses[static_cast<std::size_t>(kernels)];
 }
 
-/// What a product's result is added to: nothing, or gradients that are kept.
+constexpr bool is_product(KernelClass kernels) {
+  return kernels == KernelClass::gemm || kernels == KernelClass::grouped ||
+         kernels == KernelClass::batched;
+}
+
+/// The sum that a product's result is added to: none, or gradients that are kept.
 enum class Accumulation : std::uint8_t { none, bf16, fp32 };
 
 /// Their names, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> kAccumulations = {"none", "bf16", "fp32"};
 
-/// What kernels have in common between whose times one may interpolate.
+/// The common properties of kernels between whose times one may interpolate.
 struct KernelGroup {
   KernelClass kernels = KernelClass::gemm;
-  NumberFormat format = NumberFormat::bf16;  ///< Of products and attention; else bf16.
+  NumberFormat format = NumberFormat::bf16;  ///< bf16 for all but products and attention.
   KernelPass pass = KernelPass::forward;     ///< input: the backward of attention and of memory.
-  Accumulation accumulation = Accumulation::none;          ///< Of products.
-  MemoryKind memory = MemoryKind::norm;                    ///< Of memory-bound kernels only.
-  CollectiveKind collective = CollectiveKind::all_reduce;  ///< Of collectives alone.
-  std::int64_t query_size = 0, value_size = 0;             ///< Of attention's heads.
+  Accumulation accumulation = Accumulation::none;          ///< Products alone have it.
+  MemoryKind memory = MemoryKind::norm;                    ///< Memory alone has it.
+  CollectiveKind collective = CollectiveKind::all_reduce;  ///< Collectives alone have it.
+  std::int64_t query_size = 0, value_size = 0;             ///< The sizes of attention's heads.
   bool is_causal = true;
-  std::int64_t devices = 0;    ///< Of collectives.
-  bool is_on_network = false;  ///< Between servers.
+  std::int64_t devices = 0;    ///< The members of a collective.
+  bool is_on_network = false;  ///< A collective may go between servers.
 
   friend auto operator<=>(const KernelGroup&, const KernelGroup&) = default;
 };
@@ -53,10 +58,10 @@ struct KernelGroup {
 /// The most sizes that a kernel has beside its group.
 inline constexpr std::size_t kMostSizes = 5;
 
-/// What a time is known by: the group, and the sizes in the order of the table's columns. gemm: m,
-/// n, k; grouped and batched: how many, m, n, k; sdpa: batch, queries, keys, heads, kv_heads;
-/// memory: rows, columns; collectives: bytes, of the whole tensor or (all_to_all) of what a device
-/// sends. Sizes that a class does not have are 1.
+/// The key of a time: the group, and the sizes in the order of the table's columns. gemm: m, n, k;
+/// grouped and batched: how many, m, n, k; sdpa: batch, queries, keys, heads, kv_heads; memory:
+/// rows, columns; collectives: bytes, of the whole tensor or (all_to_all) of what a device sends.
+/// Sizes that a class does not have are 1.
 struct KernelKey {
   KernelGroup group;
   std::array<std::int64_t, kMostSizes> sizes{1, 1, 1, 1, 1};
@@ -71,6 +76,9 @@ std::size_t size_count(KernelClass kernels);
 /// holds: memory-bound ones over numbers that do not have 2 bytes, as the rows of a table do.
 std::optional<KernelKey> key_of(const Kernel& kernel, Accumulation accumulation);
 
+/// Why no kernel of a layer ever has this key, or "" where one may: a row with it changes nothing.
+std::string_view why_never_launched(const KernelKey& key);
+
 /// The kernel with other sizes: bytes and launches as if they grew with them.
 /// Requires: `key` is of the kernel's group.
 Kernel resized(const Kernel& kernel, const KernelKey& key);
@@ -79,9 +87,9 @@ Kernel resized(const Kernel& kernel, const KernelKey& key);
 struct KernelRow {
   KernelKey key;
   Duration time{};     ///< Above 0.
-  double spread = 0;   ///< Between the repetitions, as a share of the time; 0 = not said.
+  double spread = 0;   ///< Its spread over the repetitions, as a share; 0 = not said.
   std::string how;     ///< The library that was timed; "" = not said.
-  std::string layout;  ///< Of a product's operands: TN; "" = not said.
+  std::string layout;  ///< How a product's operands lie: TN; "" = not said.
 
   friend bool operator==(const KernelRow&, const KernelRow&) = default;
 };
@@ -89,7 +97,7 @@ struct KernelRow {
 /// How much longer kernels take in a training step than alone, by class; absent = not known.
 struct KernelClosure {
   std::optional<double> gemm, sdpa, memory;
-  std::vector<std::string> from;  ///< What they were derived from.
+  std::vector<std::string> from;  ///< The texts that say what they were derived from.
 
   /// The factor of a class; collectives have none.
   std::optional<double> of(KernelClass kernels) const;
@@ -97,9 +105,9 @@ struct KernelClosure {
 
 /// The times of launches.
 struct LaunchTimes {
-  std::optional<Duration> gap;          ///< Of the device, between two kernels in a queue.
-  std::optional<Duration> per_op;       ///< Of the host, from one launch to the next.
-  std::optional<Duration> host_per_op;  ///< What a framework adds to that.
+  std::optional<Duration> gap;          ///< The device's, between two kernels in a queue.
+  std::optional<Duration> per_op;       ///< The host's, from one launch to the next.
+  std::optional<Duration> host_per_op;  ///< A framework's, on top of the host's.
 
   /// The least time from one launch to the next, in seconds.
   double seconds() const;

@@ -92,7 +92,7 @@ ValueFormat column_format(KernelClass kernels, RowColumn column) {
     case Row::time:
       return duration();
     case Row::spread:
-      return real(1000);
+      return real(kLargestSpread);
     case Row::layout:
     case Row::how:
       break;

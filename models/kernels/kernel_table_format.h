@@ -13,7 +13,7 @@
 
 namespace plumbline {
 
-/// What a column of a row holds.
+/// The contents of a column.
 enum class RowColumn : std::uint8_t {
   dtype,
   pass,
@@ -56,8 +56,10 @@ const RowFormat& row_format(KernelClass kernels);
 std::vector<std::string> pass_words(KernelClass kernels);
 std::string_view pass_word(KernelClass kernels, KernelPass pass);
 
-/// The largest size of a kernel.
+/// The largest size of a kernel; of a collective's bytes it is kLargestQuantity.
 inline constexpr std::int64_t kLargestSize = 1'000'000'000'000;
+
+inline constexpr double kLargestSpread = 1000;
 
 /// A layout that is not said.
 inline constexpr std::string_view kAnyLayout = "any";

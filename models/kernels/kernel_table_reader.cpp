@@ -20,7 +20,7 @@
 namespace plumbline {
 namespace {
 
-/// What others call the passes.
+/// The passes' names elsewhere.
 const Abbreviations& other_passes() {
   static const Abbreviations words = {{"fwd", "forward"},          {"bwd", "backward"},
                                       {"dgrad", "input"},          {"wgrad", "weights"},
@@ -97,7 +97,7 @@ class RowReader {
       case RowColumn::time:
         return read_time(node, path);
       case RowColumn::spread:
-        row_.spread = read_real(node, path, 1000, problems_).value_or(0);
+        row_.spread = read_real(node, path, kLargestSpread, problems_).value_or(0);
         return;
       case RowColumn::layout:
         row_.layout = read_text(node, path, problems_).value_or("");

@@ -1,4 +1,4 @@
-// What decides how long kernels take on a device: a few numbers for each class of them, with where
+// The numbers that decide how long kernels take on a device: a few for each class, with where
 // they come from.
 //
 // SPDX-License-Identifier: MIT

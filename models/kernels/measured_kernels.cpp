@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kNearest = 8;
 
-/// By how much a kernel may lie outside of the hull, in logarithms: 2 %. Rows of experts are padded
+/// A kernel may lie this far outside of the hull, in logarithms: 2 %. Rows of experts are padded
 /// in some frameworks and not in others.
 constexpr double kSlack = .02;
 

@@ -16,7 +16,7 @@
 
 namespace plumbline {
 
-/// What a table has for a kernel: its own row; else rows near to it; else nothing.
+/// The times that a table has for a kernel: its own row; else rows near to it; else nothing.
 struct KernelFinding {
   struct Neighbour {
     const KernelRow* row = nullptr;

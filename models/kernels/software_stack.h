@@ -1,4 +1,4 @@
-// What a training framework makes of a device: which kernels it launches, and what it hides.
+// Training frameworks: the kernels that each launches on a device, and the times that it hides.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/kernels/kernel_table.h"
 #include "models/kernels/kernel_traits.h"
 
 namespace plumbline {
@@ -46,6 +47,11 @@ struct SoftwareStack {
   double exposed_weights =
       0;  ///< Of the gathering and scattering of sharded weights, what is seen.
   double per_doubling = .006;  ///< How much longer an iteration takes for twice as many devices.
+
+  /// The sum that gradients of weights are added to: in fp32 where it is also read and written.
+  Accumulation accumulation() const {
+    return weights_out_bytes > 2 ? Accumulation::fp32 : Accumulation::none;
+  }
 };
 
 /// All of them, by name.

@@ -115,7 +115,7 @@ struct LookupOp {
   friend bool operator==(const LookupOp&, const LookupOp&) = default;
 };
 
-/// What devices that share a layer send each other. The first four are those of tensor parallelism
+/// The exchanges of devices that share a layer. The first four are those of tensor parallelism
 /// (Korthikanti et al. 2022, section 4.2.2; Shoeybi et al. 2019, section 3).
 enum class ExchangeKind : std::uint8_t {
   gather_tokens,   ///< All-gather; backward: reduce-scatter, and all-gather for the weights.

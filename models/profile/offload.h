@@ -10,7 +10,7 @@
 
 namespace plumbline {
 
-/// What offloading does to the costs of one batch.
+/// The effects of offloading on the costs of one batch.
 struct OffloadedLayers {
   std::size_t layers = 0;  ///< Those with activations that are offloaded.
   Bytes bytes;             ///< Of all of them.

@@ -63,7 +63,9 @@ class TableReader {
   /// Adds a row, unless its time is wrong. Times are in ms.
   void add(const CsvLine& line, const KernelKey& key) {
     const auto time = line.positive(time_);
-    if (time) imported_.add(key, *time * 1e-3, line.text("kernel_source"));
+    if (time)
+      line.errors(
+          imported_.add({.key = key, .seconds = *time * 1e-3, .how = line.text("kernel_source")}));
   }
 
   void read_product(const CsvLine& line) {
@@ -121,7 +123,7 @@ class TableReader {
     for (const auto& [known, kind] : names) {
       if (name != known) continue;
       key.group.collective = kind;
-      // Of its own part a device sends nothing.
+      // A device does not send its own part.
       if (kind == CollectiveKind::all_to_all)
         key.sizes[0] = std::max<std::int64_t>(1, key.sizes[0] / *devices * (*devices - 1));
       return add(line, key);

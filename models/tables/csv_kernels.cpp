@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 4> kNeeded = {"kind", "dtype", "pass", "u
 constexpr std::array<std::string_view, 12> kKnown = {
     "kind", "dtype", "pass", "a", "b", "c", "d", "e", "f", "us", "spread", "how"};
 
-/// What a calibration calls kernels that move, and what a table calls them.
+/// The names of kernels that move: a calibration's, and a table's.
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 8> kMemoryNames = {
     {{"swiglu", MemoryKind::activation},
      {"gelu", MemoryKind::activation},
@@ -33,6 +33,9 @@ constexpr std::array<std::pair<std::string_view, MemoryKind>, 8> kMemoryNames = 
      {"router", MemoryKind::routing},
      {"quantise", MemoryKind::cast},
      {"add", MemoryKind::sum}}};
+
+/// Keys of a table's provenance that say something else than a column of these names.
+constexpr std::array<std::string_view, 5> kOwnKeys = {"clock", "file", "format", "source", "tool"};
 
 /// Kinds that are timed, but are no kernel of a layer.
 constexpr std::array<std::string_view, 4> kNotOfLayers = {"copy", "adamw", "optimizer", "grad_add"};
@@ -57,7 +60,7 @@ std::optional<MemoryKind> memory_kind(const std::string& word) {
   return at ? std::optional(static_cast<MemoryKind>(*at)) : std::nullopt;
 }
 
-/// One line after the other; forwards with their backwards wait for the forwards alone.
+/// One line after the other.
 class LineReader {
  public:
   explicit LineReader(ImportedKernels& imported) : imported_(imported) {}
@@ -79,28 +82,7 @@ class LineReader {
                std::string(kKinds));
   }
 
-  /// Backwards from times of forward and backward together.
-  void subtract_forwards() {
-    for (const Both& both : both_) {
-      KernelKey backward = both.key;
-      backward.group.pass = KernelPass::input;
-      const KernelRow* forward = imported_.find(both.key);
-      const double rest = forward ? both.seconds - seconds(forward->time) : 0;
-      if (rest <= 0) {
-        imported_.leave_out("forward and backward together, without the forward alone");
-        continue;
-      }
-      imported_.add(backward, rest, both.how);
-    }
-  }
-
  private:
-  struct Both {
-    KernelKey key;
-    double seconds;
-    std::string how;
-  };
-
   static bool read_format(const CsvLine& line, KernelGroup& group) {
     const auto at = index_in(kNumberFormats, line.text("dtype"));
     if (!at) {
@@ -113,20 +95,18 @@ class LineReader {
   }
 
   bool read_pass(const CsvLine& line, KernelGroup& group) {
-    const bool is_product = group.kernels == KernelClass::gemm ||
-                            group.kernels == KernelClass::grouped ||
-                            group.kernels == KernelClass::batched;
+    const bool of_product = is_product(group.kernels);
     const std::string word = line.text("pass");
-    is_both_ = word == "fwd+bwd" && !is_product;
+    is_both_ = word == "fwd+bwd" && !of_product;
     if (word == "fwd" || is_both_) {
       group.pass = KernelPass::forward;
-    } else if (word == (is_product ? "dgrad" : "bwd")) {
+    } else if (word == (of_product ? "dgrad" : "bwd")) {
       group.pass = KernelPass::input;
     } else if (word == "wgrad" && group.kernels != KernelClass::sdpa) {
       group.pass = KernelPass::weights;
     } else {
       line.error("pass", fmt::format("is '{}'", clipped(word)),
-                 is_product ? "one of fwd, dgrad, wgrad" : "one of fwd, bwd, fwd+bwd");
+                 of_product ? "one of fwd, dgrad, wgrad" : "one of fwd, bwd, fwd+bwd");
       return false;
     }
     return true;
@@ -147,11 +127,10 @@ class LineReader {
     const auto time = line.positive("us");
     const double spread = line.number_or_zero("spread");
     if (!time) return;
-    if (is_both_) {
-      both_.push_back({key, *time * 1e-6, how + ", less the forward"});
-    } else {
-      imported_.add(key, *time * 1e-6, std::move(how), line.text("layout"), spread);
-    }
+    TimedKernel kernel{key, *time * 1e-6, std::move(how), line.text("layout"), spread};
+    if (!is_both_) return line.errors(imported_.add(kernel));
+    kernel.how += ", less the forward";
+    line.errors(imported_.add_with_backward(kernel));
   }
 
   void read_product(const CsvLine& line, KernelClass kernels) {
@@ -226,7 +205,6 @@ class LineReader {
   }
 
   ImportedKernels& imported_;
-  std::vector<Both> both_;
   bool is_both_ = false;  ///< Whether the line is of a forward with its backward.
 };
 
@@ -255,10 +233,12 @@ class FurtherColumns {
   }
 
   void keep(ImportedKernels& imported) const {
-    for (const auto& [name, range] : ranges_)
-      imported.provenance[name] = range.first == range.second
-                                      ? range.first
-                                      : fmt::format("{} to {}", range.first, range.second);
+    for (const auto& [name, range] : ranges_) {
+      const std::string key = index_in(kOwnKeys, name) ? "column " + name : name;
+      imported.provenance[key] = range.first == range.second
+                                     ? range.first
+                                     : fmt::format("{} to {}", range.first, range.second);
+    }
   }
 
  private:
@@ -284,7 +264,6 @@ std::optional<Diagnostics> import_csv_kernels(const std::string& path, ImportedK
     further.read(line);
   });
   if (!problems.empty()) return problems;
-  reader.subtract_forwards();
   further.keep(imported);
   return std::nullopt;
 }

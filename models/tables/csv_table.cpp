@@ -62,10 +62,16 @@ void CsvLine::error(const std::string& column, const std::string& message, std::
       input_error(mark(column), fmt::format("{} {}", column, message), std::move(help)));
 }
 
+void CsvLine::errors(Diagnostics problems) const {
+  for (Diagnostic& problem : located(std::move(problems), row_.fields.front().mark))
+    problems_.push_back(std::move(problem));
+}
+
 std::optional<std::int64_t> CsvLine::count(const std::string& column) const {
   const auto parsed = parse_count(text(column));
   if (parsed.value && *parsed.value >= 1) return parsed.value;
-  error(column, fmt::format("is '{}'", clipped(text(column))), "a whole number from 1 on");
+  error(column, fmt::format("is '{}'", clipped(text(column))),
+        fmt::format("a whole number from 1 to {}", kLargestQuantity));
   return std::nullopt;
 }
 

@@ -34,6 +34,8 @@ class CsvLine {
   /// A number from 0 on; 0 where the field is empty.
   double number_or_zero(const std::string& column) const;
   void error(const std::string& column, const std::string& message, std::string help) const;
+  /// Problems with the whole line, which have no place yet.
+  void errors(Diagnostics problems) const;
 
  private:
   Mark mark(const std::string& column) const;

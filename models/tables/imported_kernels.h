@@ -1,4 +1,4 @@
-// What an import of kernels makes: a table, and a count of what it left out.
+// An import of kernels in the making: a table, and a count of what it left out.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -7,24 +7,40 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/diagnostic.h"
 #include "models/kernels/kernel_table.h"
 
 namespace plumbline {
 
-/// A table in the making. Of several rows with one key the fastest stays.
+/// A time as a file has it.
+struct TimedKernel {
+  KernelKey key;
+  double seconds = 0;
+  std::string how{}, layout{};
+  double spread = 0;
+};
+
+/// A table in the making. Of several rows with one key the fastest stays; rows that no kernel of a
+/// layer has are left out.
 class ImportedKernels {
  public:
-  /// Adds a row of `seconds`, rounded to the nanosecond, at least one.
-  void add(const KernelKey& key, double seconds, std::string how, std::string layout = "",
-           double spread = 0);
+  /// Adds a row, its time rounded to the nanosecond. Returns what is wrong with it, without a
+  /// place: a time, a size or a spread that no table holds.
+  [[nodiscard]] Diagnostics add(const TimedKernel& kernel);
+  /// Adds a row whose key is a forward's, and whose time is that of the forward and its backward.
+  [[nodiscard]] Diagnostics add_with_backward(const TimedKernel& kernel);
   void leave_out(const std::string& reason) { ++left_out_[reason]; }
+
+  /// Makes backwards of the times of forwards with their backwards: what is left beside the forward
+  /// alone, from whatever file.
+  void subtract_forwards();
 
   /// The row with this key, or nullptr.
   const KernelRow* find(const KernelKey& key) const;
 
-  /// The rows by key, in ascending order.
+  /// Subtracts the forwards. Returns the rows by key, in ascending order.
   KernelTable take();
 
   /// How many rows were left out, by reason.
@@ -33,7 +49,10 @@ class ImportedKernels {
   std::map<std::string, std::string> provenance;
 
  private:
+  void keep(const TimedKernel& kernel);
+
   std::map<KernelKey, KernelRow> rows_;
+  std::vector<TimedKernel> with_backward_;
   std::map<std::string, std::int64_t> left_out_;
 };
 

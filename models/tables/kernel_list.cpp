@@ -1,4 +1,4 @@
-// From layouts to layers, and from layers to kernels.
+// Layouts become layers, and layers become kernels.
 //
 // SPDX-License-Identifier: MIT
 #include "models/tables/kernel_list.h"
@@ -13,11 +13,6 @@ namespace plumbline {
 namespace {
 
 constexpr KernelPass kPasses[] = {KernelPass::forward, KernelPass::input, KernelPass::weights};
-
-/// The sums that gradients of weights are added to.
-Accumulation accumulation_of(const SoftwareStack& stack) {
-  return stack.weights_out_bytes > 2 ? Accumulation::fp32 : Accumulation::none;
-}
 
 /// All combinations of the sizes, as options.
 std::vector<TransformerOptions> combinations(const ListedLayouts& layouts) {
@@ -49,14 +44,14 @@ void KernelList::add_layer(const LayerOps& ops, const KernelModel& kernels, doub
   std::map<KernelKey, std::int64_t> launched;
   for (const KernelPass pass : kPasses) {
     for (const Kernel& kernel : launches(ops, pass, kernels.stack())) {
-      const auto key = key_of(kernel, accumulation_of(kernels.stack()));
+      const auto key = key_of(kernel, kernels.stack().accumulation());
       if (!key || key->group.kernels == KernelClass::collectives) continue;
       const KernelTime time = kernels.time_of(kernel);
       if (time.origin == KernelOrigin::measured) continue;
       ++launched[*key];
       ListedKernel& listed = kernels_[*key];
       listed.key = *key;
-      listed.modelled_seconds = time.seconds;
+      listed.modelled_seconds = time.alone();
       listed.weight += weight * time.seconds;
     }
   }

@@ -19,8 +19,8 @@ namespace plumbline {
 struct ListedKernel {
   KernelKey key;
   std::int64_t per_layer = 0;   ///< The most launches in one layer, all passes together.
-  double modelled_seconds = 0;  ///< Of one launch.
-  double weight = 0;            ///< What the list is ordered by: its time in all layouts.
+  double modelled_seconds = 0;  ///< One launch alone, as it would be measured: without the closure.
+  double weight = 0;            ///< Its time in all layouts, by which the list is ordered.
 };
 
 /// Kernels by their keys. Collectives are not among them: one device cannot time them.
@@ -45,9 +45,9 @@ struct ListedLayouts {
   TransformerOptions options;
 };
 
-/// What layouts need.
+/// The kernels that layouts need.
 struct NeededKernels {
-  std::vector<ListedKernel> kernels;  ///< Those of the largest weight first.
+  std::vector<ListedKernel> kernels;  ///< The largest weight comes first.
   std::int64_t layouts = 0;           ///< How many combinations a model can be divided by.
   std::map<std::string, std::int64_t> misfits;  ///< How many others there are, by what is wrong.
 };

@@ -20,11 +20,6 @@ constexpr std::size_t kFirstSize = 3;
 
 using ListFields = std::array<std::string, kColumns.size()>;
 
-bool is_product(KernelClass kernels) {
-  return kernels == KernelClass::gemm || kernels == KernelClass::grouped ||
-         kernels == KernelClass::batched;
-}
-
 std::string_view pass_name(const KernelGroup& group) {
   switch (group.pass) {
     case KernelPass::forward:

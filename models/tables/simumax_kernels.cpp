@@ -75,6 +75,25 @@ class SystemReader {
     problems_.push_back(input_error(mark, std::move(message), std::move(help)));
   }
 
+  /// Adds a row. Returns whether a table can hold it.
+  bool add(const Mark& mark, const TimedKernel& kernel) {
+    Diagnostics wrong = located(imported_.add(kernel), mark);
+    problems_.insert(problems_.end(), wrong.begin(), wrong.end());
+    return wrong.empty();
+  }
+
+  /// A number above 0 that the map has to have.
+  std::optional<double> positive(YamlNode& map, std::string_view key, std::string_view name) {
+    const YamlNode* node = child(map, key);
+    const auto parsed = parse_real(node ? node->text : "");
+    if (parsed.value && *parsed.value > 0) return parsed.value;
+    error(node ? node->mark : map.mark,
+          node ? fmt::format("the {} of {} is '{}'", key, name, clipped(node->text))
+               : fmt::format("{} has no {}", name, key),
+          "a number above 0");
+    return std::nullopt;
+  }
+
   double number(YamlNode& map, std::string_view key, double otherwise) {
     const YamlNode* node = child(map, key);
     if (!node || node->kind == YamlNode::Kind::null) return otherwise;
@@ -89,7 +108,8 @@ class SystemReader {
     YamlNode* op = child(ops, name);
     YamlNode* shapes = op ? child(*op, "accurate_efficient_factor") : nullptr;
     if (!shapes || shapes->kind != YamlNode::Kind::map) return;
-    const double peak = number(*op, "tflops", 0) * 1e12;
+    const auto tflops = positive(*op, "tflops", name);
+    if (!tflops) return;
     format_ = format;
     for (const YamlNode::Entry& entry : shapes->entries) {
       const auto efficiency = parse_real(entry.value.text);
@@ -97,7 +117,7 @@ class SystemReader {
         error(entry.value.mark, fmt::format("the efficiency is '{}'", clipped(entry.value.text)),
               "the share of tflops that the shape reaches, above 0");
       } else {
-        (this->*read_one)(fields_of(entry.key), entry.mark, peak * *efficiency.value);
+        (this->*read_one)(fields_of(entry.key), entry.mark, 1e12 * *tflops * *efficiency.value);
       }
     }
   }
@@ -144,7 +164,7 @@ class SystemReader {
       key.group.kernels = KernelClass::batched;
       key.sizes = {*batch, *m, *n, *k, 1};
     }
-    imported_.add(key, flops(*batch, *m, *n, *k) / rate, "transformer-engine", layout);
+    add(mark, {key, flops(*batch, *m, *n, *k) / rate, "transformer-engine", layout});
   }
 
   /// M rows of each of ng experts, with matrices of N x K: all three passes are named by the
@@ -170,7 +190,7 @@ class SystemReader {
       return error(mark, fmt::format("the stage is '{}'", clipped(stage)),
                    "fwd, bwd_grad_act or bwd_grad_w");
     }
-    imported_.add(key, flops(*groups, *rows, *outputs, *inputs) / rate, "transformer-engine");
+    add(mark, {key, flops(*groups, *rows, *outputs, *inputs) / rate, "transformer-engine"});
   }
 
   /// Causal attention, but its FLOPs count all pairs: 2 products forward, 5 backward. Queries, keys
@@ -194,7 +214,7 @@ class SystemReader {
     const double all = products * static_cast<double>(*batch) * static_cast<double>(*tokens) *
                        static_cast<double>(*tokens) * static_cast<double>(*heads) *
                        static_cast<double>(*query + *value);
-    imported_.add(key, all / rate, "transformer-engine");
+    add(mark, {key, all / rate, "transformer-engine"});
   }
 
   static double flops(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -235,20 +255,42 @@ class SystemReader {
     for (const auto& [name, kind] : names) {
       YamlNode* op = child(*ops, name);
       if (!op || !child(*op, "efficient_factor") || rate <= 0) continue;
-      const double on_link = rate * number(*op, "efficient_factor", 1);
+      const auto factor = positive(*op, "efficient_factor", name);
+      if (!factor) continue;
       const double rounds = number(*op, "scale", 1);
       const double steps = rounds * static_cast<double>(devices - 1);
       const double start = steps * number(*op, "latency_us", 0) + fixed_us(*op, devices);
-      for (std::int64_t bytes = std::int64_t{1} << 16U; bytes <= std::int64_t{1} << 31U;
-           bytes *= 2) {
-        const double sent = static_cast<double>(bytes) * steps / static_cast<double>(devices);
-        KernelKey key;
-        key.group.kernels = KernelClass::collectives;
-        key.group.collective = kind;
-        key.group.devices = devices;
-        key.sizes[0] = kind == CollectiveKind::all_to_all ? static_cast<std::int64_t>(sent) : bytes;
-        imported_.add(key, sent / on_link + start * 1e-6, "a fitted line");
-      }
+      const Line line{.kind = kind,
+                      .devices = devices,
+                      .sent = steps / static_cast<double>(devices),
+                      .rate = rate * *factor,
+                      .start_s = start * 1e-6};
+      add_points(op->mark, line);
+    }
+  }
+
+  /// The line that was fitted to a collective.
+  struct Line {
+    CollectiveKind kind;
+    std::int64_t devices;
+    double sent;  ///< Bytes that a device sends for each one of the whole tensor.
+    double rate;  ///< Bytes/s.
+    double start_s;
+  };
+
+  /// Adds times at powers of two, up to the first that no table holds.
+  void add_points(const Mark& mark, const Line& line) {
+    for (std::int64_t bytes = std::int64_t{1} << 16U; bytes <= std::int64_t{1} << 31U; bytes *= 2) {
+      constexpr auto too_many = static_cast<double>(2 * kLargestQuantity);
+      const double sent = static_cast<double>(bytes) * line.sent;
+      KernelKey key;
+      key.group.kernels = KernelClass::collectives;
+      key.group.collective = line.kind;
+      key.group.devices = line.devices;
+      key.sizes[0] = line.kind == CollectiveKind::all_to_all
+                         ? static_cast<std::int64_t>(std::min(too_many, sent))
+                         : bytes;
+      if (!add(mark, {key, sent / line.rate + line.start_s, "a fitted line"})) return;
     }
   }
 

@@ -1,4 +1,5 @@
-// What a schedule does not keep: schedule.recompute, recompute_layers, recompute_modules, offload.
+// The activations that a schedule does not keep: schedule.recompute, recompute_layers,
+// recompute_modules, offload.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -58,6 +58,11 @@ class ScenarioReader {
                      [](const YamlNode::Entry& entry) { return entry.key == "kind"; });
     return kind == root.entries.end() ? nullptr : &kind->value;
   }
+  static std::string other_kind_help(const std::string& kind) {
+    std::string help = did_you_mean(kind, {"network", "profile", "kernels"});
+    return help.empty() ? "a scenario has no kind; other files say network, profile or kernels"
+                        : help;
+  }
   Diagnostics other_kind(const YamlNode& node) {
     if (const auto kind = read_text(node, "kind", problems_)) {
       error(node.mark, fmt::format("kind is '{}': this is no scenario", clipped(*kind)),
@@ -65,7 +70,7 @@ class ScenarioReader {
                 ? fmt::format("a scenario names it: model: {{{}: {}}}", *kind, path_)
             : *kind == "kernels"
                 ? fmt::format("a scenario names it: cluster: {{device: {{kernels: {}}}}}", path_)
-                : "a scenario has no kind");
+                : other_kind_help(*kind));
     }
     return std::move(problems_);
   }

@@ -7,6 +7,7 @@
 
 #include "tests/support/close_to.h"
 #include "tests/support/kernel_models.h"
+#include "tests/support/kernel_text.h"
 
 namespace plumbline {
 namespace {
@@ -91,7 +92,7 @@ TEST_CASE("kernels take the time that an independent program in Python gives the
   for (const Example& example : examples) {
     CAPTURE(std::string(example.device));
     CAPTURE(std::string(example.stack));
-    CAPTURE(to_text(example.kernel));
+    CAPTURE(test::to_text(example.kernel));
     const double seconds =
         test::kernel_model(example.device, example.stack).seconds(example.kernel);
     CHECK(1e6 * seconds == test::close_to(example.microseconds, .002));

@@ -121,6 +121,17 @@ TEST_CASE("a product with few rows waits for the memory") {
         test::close_to(model.stack().product_closure * moving));
 }
 
+TEST_CASE("a product that waits for the memory writes numbers of its own format") {
+  for (const KernelPass pass : {KernelPass::forward, KernelPass::weights}) {
+    const KernelModel model = test::kernel_model("h100-sxm", "eager-2023");
+    ProductKernel wide = product(16'384, 16'384, 8);
+    wide.pass = pass;
+    const double in_bf16 = model.seconds(wide);
+    wide.format = NumberFormat::fp32;
+    CHECK(model.seconds(wide) == test::close_to(2 * in_bf16, .04));
+  }
+}
+
 TEST_CASE("products for weights are slower, and those of experts the more the fewer their rows") {
   const KernelModel model = test::kernel_model("b200-sxm");
   ProductKernel weights = product(8'192, 8'192, 8'192);

@@ -93,6 +93,29 @@ TEST_CASE("memory-bound kernels over numbers of 4 bytes have no key") {
   CHECK_FALSE(key_of(MemoryKernel{.format = NumberFormat::fp32}, Accumulation::none));
 }
 
+TEST_CASE("rows that no kernel of a layer has are known as such") {
+  const auto reason = [](const std::string& row) {
+    const auto table = parse(row);
+    REQUIRE_MESSAGE(table, (table ? "" : to_text(table.problems())));
+    return std::string(why_never_launched(table->rows.front().key));
+  };
+  CHECK(reason("gemm: [[bf16, forward, 1, 2, 3, TN, fp32, 1 us]]") ==
+        "products that are added to a sum, but are not for the weights");
+  CHECK(reason("batched: [[bf16, forward, 1, 1, 2, 3, TN, none, 1 us]]") ==
+        "batched products of which there is one: gemm has those");
+  CHECK(reason("sdpa: [[bf16, forward, 1, 2, 2, 1, 1, 64, 64, false, 1 us]]") ==
+        "attention that is not causal");
+  CHECK(reason("memory: [[norm, weights, 1, 2, 1 us]]") ==
+        "memory-bound kernels for the weights, other than lookup");
+  CHECK(reason("collectives: [[all_reduce, 1, server, 1 MiB, 1 us]]") ==
+        "collectives of one device");
+  const auto whole = parse(kWhole);
+  REQUIRE(whole);
+  for (const KernelRow& row : whole->rows) CHECK(why_never_launched(row.key).empty());
+  CHECK(reason("memory: [[lookup, weights, 1, 2, 1 us]]").empty());
+  CHECK(reason("sdpa: [[fp8, forward, 1, 2, 2, 1, 1, 64, 64, true, 1 us]]").empty());  // dtype: fp8
+}
+
 TEST_CASE("rows that are wrong are refused with their place and what is wanted") {
   CHECK(first_problem("gemm:\n  - [bf16, forward, 1, 2, 3, TN, none]\n") ==
         "h100.kernels.yaml:5:5: error: gemm[0] has 7 fields, where 8 to 10 are wanted\n"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/close_to.h"
+#include "tests/support/kernel_text.h"
 
 namespace plumbline {
 namespace {
@@ -22,7 +23,7 @@ std::vector<std::string> texts(const LayerOp::Shape& shape, KernelPass pass,
                                const char* name = "megatron-core") {
   std::vector<std::string> all;
   for (const Kernel& kernel : launches(only(shape), pass, stack(name)))
-    all.push_back(to_text(kernel));
+    all.push_back(test::to_text(kernel));
   return all;
 }
 
@@ -170,10 +171,10 @@ TEST_CASE("selective recomputation launches the forward of the ops that are mark
                        {LinearOp{.rows = 64, .outputs = 64, .inputs = 16}, false}}};
   const std::vector<Kernel> again = launches_again(ops, usual_stack());
   REQUIRE(again.size() == 2);
-  CHECK(to_text(again[0]) == "norm forward 64 x 64: 16384 B in 1 launch");
+  CHECK(test::to_text(again[0]) == "norm forward 64 x 64: 16384 B in 1 launch");
   const std::vector<Kernel> last = last_product(ops, usual_stack());
   REQUIRE(last.size() == 1);
-  CHECK(to_text(last[0]) == "product bf16 forward 64 x 64 x 16");
+  CHECK(test::to_text(last[0]) == "product bf16 forward 64 x 64 x 16");
   CHECK(last_product(only(NormOp{64, 64}), usual_stack()).empty());
 }
 

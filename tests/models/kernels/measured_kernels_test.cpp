@@ -159,6 +159,21 @@ TEST_CASE("without a closure of its own, a table's products take that of the sta
   CHECK(model.closure(KernelClass::sdpa) == 1);
 }
 
+TEST_CASE("a time tells how long the kernel takes alone") {
+  KernelTable table = table_of_products(1.25);
+  table.closure.gemm = 1.5;
+  const KernelModel model(an_h100(), usual_stack(), std::make_shared<const MeasuredKernels>(table));
+  const double stack_closure = usual_stack().product_closure;
+  for (const ProductKernel& one : {product(1024, 1024, 1024), product(3000, 5000, 6000)})
+    CHECK(model.time_of(one).alone() ==
+          doctest::Approx(1.25 * model.modelled_seconds(one)).epsilon(1e-3));
+  const ProductKernel outside = product(512, 4096, 4096);
+  CHECK(model.time_of(outside).alone() ==
+        doctest::Approx(model.modelled_seconds(outside) / stack_closure));
+  const AttentionKernel attention{false, 1, 4096, 4096, 32, 8, 128, 128};
+  CHECK(model.time_of(attention).alone() == model.modelled_seconds(attention));
+}
+
 TEST_CASE(
     "attention over some queries takes the time of fewer heads over all, if that was measured") {
   const AttentionKernel all{false, 1, 8192, 8192, 8, 2, 128, 128};

@@ -7,8 +7,12 @@
 #include <zlib.h>
 
 #include <string>
+#include <utility>
 
+#include "models/kernels/kernel_table_reader.h"
+#include "models/kernels/kernel_table_writer.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_source.h"
 
 namespace plumbline {
 namespace {
@@ -20,6 +24,7 @@ ImportedKernels import(Import format, const std::string& text) {
   ImportedKernels imported;
   const auto problems = format(folder.file("file", text), imported);
   REQUIRE_MESSAGE(!problems, (problems ? to_text(*problems) : ""));
+  imported.subtract_forwards();
   return imported;
 }
 
@@ -77,6 +82,108 @@ TEST_CASE("a backward is what a time of both passes leaves beside the forward") 
   CHECK(seconds_of(imported, AttentionKernel{true, 1, 4096, 4096, 32, 8, 128, 128}) ==
         doctest::Approx(1100e-6));
   CHECK(imported.left_out().at("forward and backward together, without the forward alone") == 1);
+}
+
+TEST_CASE("the forward of a time of both passes may be in any of the files") {
+  const test::TemporaryFolder folder;
+  const std::string both =
+      folder.file("both", std::string(kHeader) + "sdpa,bf16,fwd+bwd,1,64,8,8,64,64,1500,,,\n");
+  const std::string alone =
+      folder.file("alone", std::string(kHeader) + "sdpa,bf16,fwd,1,64,8,8,64,64,400,,,\n");
+  for (const auto& [first, second] : {std::pair{both, alone}, std::pair{alone, both}}) {
+    ImportedKernels imported;
+    REQUIRE_FALSE(import_csv_kernels(first, imported));
+    REQUIRE_FALSE(import_csv_kernels(second, imported));
+    const KernelTable table = imported.take();
+    CHECK(imported.left_out().empty());
+    REQUIRE(table.rows.size() == 2);
+    CHECK(seconds(table.rows[1].time) == doctest::Approx(1100e-6));
+  }
+}
+
+TEST_CASE("a column that is called as a key of tables is kept so that the table is read back") {
+  const ImportedKernels imported = import(&import_csv_kernels,
+                                          "kind,dtype,pass,a,b,c,d,e,f,us,clock,source\n"
+                                          "gemm,bf16,fwd,1,2,3,,,,1,1980,here\n");
+  KernelTable table = ImportedKernels(imported).take();
+  table.device = "H100";
+  CHECK(table.provenance.at("column clock") == "1980");
+  CHECK(table.provenance.at("column source") == "here");
+  const auto again =
+      parse_kernel_table(test::text_source("again.kernels.yaml", kernel_table_yaml(table)));
+  REQUIRE_MESSAGE(again, (again ? "" : to_text(again.problems())));
+  CHECK(again->provenance == table.provenance);
+}
+
+TEST_CASE("rows that no kernel of a layer has are left out and counted") {
+  const ImportedKernels imported = import(&import_csv_kernels,
+                                          "kind,dtype,pass,a,b,c,d,e,f,us,accumulate\n"
+                                          "gemm,bf16,fwd,1,2,3,,,,1,fp32\n"
+                                          "batched,bf16,fwd,1,1,2,3,,,1,\n"
+                                          "norm,bf16,wgrad,1,2,,,,,1,\n"
+                                          "gemm,bf16,wgrad,1,2,3,,,,1,fp32\n");
+  CHECK(imported.left_out().size() == 3);
+  CHECK(imported.left_out().at("no kernels of a layer: products that are added to a sum, but are "
+                               "not for the weights") == 1);
+  CHECK(ImportedKernels(imported).take().rows.size() == 1);
+}
+
+TEST_CASE("rows that the reader of tables would refuse are refused at their lines") {
+  const auto said = [](const std::string& fields, const std::string& what) {
+    const std::string text = problem(&import_csv_kernels, kHeader + fields);
+    CAPTURE(text);
+    CHECK(text.find("file:2:1: error: " + what) == 0);
+  };
+  said("gemm,bf16,fwd,1,2,3,,,,1e18,,,\n", "the time is 1e+12 s");
+  said("gemm,bf16,fwd,1,2,3,,,,1e308,,,\n", "the time is 1e+302 s");
+  said("gemm,bf16,fwd,1,2,3,,,,4e-4,,,\n", "the time is 4e-10 s");
+  said("sdpa,bf16,fwd+bwd,1,2,3,3,4,5,1e18,,,\n", "the time is 1e+12 s");
+  said("gemm,bf16,fwd,1,2,1000000000001,,,,1,,,\n", "a size is 1000000000001");
+  said("sdpa,bf16,fwd,1,2,3,3,4,1000000000001,1,,,\n", "a size is 1000000000001");
+  said("gemm,bf16,fwd,1,2,3,,,,1,1001,,\n", "the spread is 1001");
+  CHECK(problem(&import_aiconfigurator_kernels, "gemm_dtype,m,n,k,latency\nbfloat16,1,2,3,1e18\n")
+            .find("file:2:1: error: the time is 1e+15 s") == 0);
+}
+
+TEST_CASE("what is read back has the largest sizes, times and spreads that are imported") {
+  KernelTable table =
+      import(&import_csv_kernels, std::string(kHeader) +
+                                      "gemm,bf16,fwd,1,2,1000000000000,,,,1e12,1000,,\n"
+                                      "all_gather,bf16,fwd,8,1000000000000000,,,,,6e-4,,,\n")
+          .take();
+  table.device = "H100";
+  const auto again =
+      parse_kernel_table(test::text_source("again.kernels.yaml", kernel_table_yaml(table)));
+  REQUIRE_MESSAGE(again, (again ? "" : to_text(again.problems())));
+  CHECK(again->rows == table.rows);
+  CHECK(again->rows.back().time.count() == 1);
+}
+
+TEST_CASE("SimuMax without a rate is refused, at the op or the factor") {
+  const auto said = [](const std::string& text, const std::string& what) {
+    const std::string all = problem(&import_simumax_kernels, text);
+    CAPTURE(all);
+    CHECK(all.find(what) != std::string::npos);
+  };
+  const std::string shapes =
+      "\"accurate_efficient_factor\": {\"b=1, m=1, k=2, n=3, layout=TN\": 0.5}";
+  const auto products = [&](const std::string& tflops) {
+    return "{\"accelerator\": {\"op\": {\"matmul\": {" + tflops + shapes + "}}}}";
+  };
+  said(products(""), "matmul has no tflops");
+  said(products("\"tflops\": 0, "), "the tflops of matmul is '0'");
+  said(products("\"tflops\": 1e-300, "), "the time is 2.4e+289 s");
+  said(products("\"tflops\": 1e300, "), "the time is 0 s");
+  const auto network = [](const std::string& gbps, const std::string& of_op) {
+    return "{\"accelerator\": {\"op\": {}}, \"networks\": {\"high_intra_node\": {\"bandwidth\": "
+           "{\"gbps\": " +
+           gbps + "}, \"op\": {\"all2all\": {" + of_op + "}}}}}";
+  };
+  said(network("100", "\"efficient_factor\": 0"), "the efficient_factor of all2all is '0'");
+  said(network("1e-300", "\"efficient_factor\": 1"), "error: the time is ");
+  said(network("100", "\"efficient_factor\": 1, \"scale\": 1e300"), "error: the time is ");
+  said(network("100", "\"efficient_factor\": 1, \"scale\": 0, \"fixed_latency_us\": 1"),
+       "a size is 0");
 }
 
 TEST_CASE("rows that no table holds are counted by reason, and of doubled ones the fastest stays") {

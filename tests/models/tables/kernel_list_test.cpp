@@ -109,6 +109,20 @@ TEST_CASE("what is listed and then measured is missing no more") {
   CHECK_FALSE(needed_kernels(shape, layouts, an_h100(table)).kernels.empty());
 }
 
+TEST_CASE("the modelled time of a listed kernel is that of the kernel alone, as it is measured") {
+  const ProductKernel product{.m = 128, .n = 128, .k = 64};
+  const AttentionKernel attention{false, 1, 128, 128, 4, 2, 16, 16};
+  const KernelModel model = an_h100();
+  const NeededKernels needed = needed_kernels(test::shape_of(test::kLlama), layouts_of({1}), model);
+  const ListedKernel* listed = find(needed, product);
+  REQUIRE(listed);
+  CHECK(listed->modelled_seconds * model.stack().product_closure ==
+        doctest::Approx(model.modelled_seconds(product)));
+  const ListedKernel* other = find(needed, attention);
+  REQUIRE(other);
+  CHECK(other->modelled_seconds == model.modelled_seconds(attention));
+}
+
 TEST_CASE("keys that are more than the queries stand in a column of their own") {
   ListedLayouts layouts = layouts_of({1});
   layouts.context = {2};
