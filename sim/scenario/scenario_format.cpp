@@ -129,6 +129,7 @@ const SectionFormat& cluster_format() {
 
 // ---- schedule ----
 
+/// It is over 80 lines as it is a table of data: the keys in the order in which they are told.
 const SectionFormat& schedule_format() {
   static const SectionFormat schedule = {
       .name = "schedule",
