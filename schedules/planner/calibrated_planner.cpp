@@ -222,7 +222,7 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
       fmt::format("the memory of {} per device", to_text(*input.cluster.memory));
   if (!leanest) return infeasible("no plan fits " + limit, "");
   const auto stage = fullest(*leanest);
-  const Bytes temporary = *input.cluster.memory - *input.memory();
+  const Bytes temporary = input.temporary();
   const Bytes needed = stage->peak_memory + temporary;
   return infeasible(
       fmt::format("no plan fits {}: in the one that needs least ({}), stage {} (layers '{}' to "

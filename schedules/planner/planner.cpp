@@ -103,11 +103,15 @@ Result<Plans> plan_published(const PlannerInput& input) {
 
 }  // namespace
 
+Bytes PlannerInput::temporary() const {
+  Bytes most;
+  for (const LayerCosts& layer : costs) most = std::max(most, layer.temporary);
+  return most;
+}
+
 std::optional<Bytes> PlannerInput::memory() const {
   if (!cluster.memory) return std::nullopt;
-  Bytes temporary;
-  for (const LayerCosts& layer : costs) temporary = std::max(temporary, layer.temporary);
-  return Bytes{std::max<std::int64_t>(1, cluster.memory->count - temporary.count)};
+  return Bytes{std::max<std::int64_t>(1, cluster.memory->count - temporary().count)};
 }
 
 std::string to_text(const Bottleneck& bottleneck) {

@@ -47,9 +47,11 @@ struct PlannerInput {
   /// false = give up.
   std::function<bool(double)> progress{};
 
-  /// The memory of a device for what the formula adds up over layers; nothing = not checked. The
-  /// temporary tensors of a backward exist one layer at a time: there is room for the largest,
-  /// whatever stage it is in.
+  /// The most bytes of temporary tensors that the backward of one layer needs. They exist one layer
+  /// at a time.
+  Bytes temporary() const;
+  /// The memory of a device for what the formula adds up over layers, at least 1 B; nothing = not
+  /// checked. The rest is room for temporary(), whatever stage that layer is in.
   std::optional<Bytes> memory() const;
 };
 

@@ -42,15 +42,20 @@ SharedWeights shared_weights(const Scenario& scenario) {
   const bool each_backward = scenario.sharded == Sharded::gradients && stage_count(scenario) == 1;
   if (!all && !each_backward) return {};
   const std::vector<Level>& levels = scenario.cluster.levels;
+  const auto in_server = static_cast<std::int64_t>(levels.front().size);
   SharedWeights weights{.copies = scenario.copies,
-                        .near = scenario.copies,
+                        .near = std::min(in_server, scenario.copies),
                         .gathers_twice = all,
                         .link = rate(levels.front().link.bandwidth)};
-  const auto in_server = static_cast<std::int64_t>(levels.front().size);
-  if (levels.size() == 1 || in_server >= scenario.copies) return weights;
-  weights.near = in_server;
-  const double card = rate(levels[1].link.bandwidth);
-  weights.network = levels[1].own_cards ? card * static_cast<double>(in_server) : card;
+  // The slowest level that the ring crosses decides: of the devices below it each has a card, or
+  // they share one.
+  std::int64_t below = in_server;
+  for (auto level = levels.begin() + 1; level != levels.end() && below < scenario.copies; ++level) {
+    const double card = rate(level->link.bandwidth);
+    const double cards = level->own_cards ? card * static_cast<double>(below) : card;
+    if (cards > 0 && (weights.network == 0 || cards < weights.network)) weights.network = cards;
+    below *= static_cast<std::int64_t>(level->size);
+  }
   return weights;
 }
 

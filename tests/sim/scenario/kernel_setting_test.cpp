@@ -81,6 +81,15 @@ TEST_CASE("copies gather over the cards between their servers, however the clust
                 "{size: 2, cards: each, bandwidth: 5 GB/s}]") == far);
   CHECK(forward("levels: [{size: 8, bandwidth: 450 GB/s}, "
                 "{size: 2, bandwidth: 5 GB/s}]") > far);  // one card for all
+  // A third level counts where the ring reaches it.
+  const auto of_three = [&](const std::string& outer) {
+    return forward(
+        "levels: [{size: 4, bandwidth: 450 GB/s}, {size: 2, cards: each, bandwidth: 450 "
+        "GB/s}, {size: 2, " +
+        outer + "}]");
+  };
+  CHECK(of_three("cards: each, bandwidth: 5 GB/s") >= far);
+  CHECK(of_three("bandwidth: 5 GB/s") > of_three("cards: each, bandwidth: 5 GB/s"));
   CHECK(forward("devices: 16, link: {bandwidth: 450 GB/s}") == in_server);
   CHECK(forward("devices: 16, link: network") > far);
 }
