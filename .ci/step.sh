@@ -7,7 +7,8 @@ if [ -d ../shared/data ]; then
   PLUMBLINE_PROFILES=$(realpath ../shared/data/pipedream)
   PLUMBLINE_REFERENCE_SCHEDULES=$(realpath ../shared/data/schedules)
   PLUMBLINE_HF_CONFIGS=$(realpath ../shared/data/hf)
-  export PLUMBLINE_HF_CONFIGS PLUMBLINE_PROFILES PLUMBLINE_REFERENCE_SCHEDULES
+  PLUMBLINE_RUNS=$(realpath ../shared/data/runs)
+  export PLUMBLINE_HF_CONFIGS PLUMBLINE_PROFILES PLUMBLINE_REFERENCE_SCHEDULES PLUMBLINE_RUNS
 fi
 
 began=$SECONDS
