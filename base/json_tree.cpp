@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 namespace plumbline {
 namespace {
@@ -95,13 +96,12 @@ class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool key(string_t& value) override {
     const Mark mark = make(YamlNode::Kind::null).mark;
-    for (const YamlNode::Entry& entry : stack_.back().entries) {
-      if (entry.key == value)
-        return stop(
-            input_error(mark, fmt::format("the key '{}' stands here a second time", clipped(value)),
-                        fmt::format("the first is on line {}", entry.mark.line)));
-    }
-    stack_.back().entries.push_back({value, mark, {}});
+    const auto [first, is_new] = stack_.back().line_of_key.try_emplace(value, mark.line);
+    if (!is_new)
+      return stop(input_error(mark,
+                              fmt::format("the key '{}' stands here a second time", clipped(value)),
+                              fmt::format("the first is on line {}", first->second)));
+    stack_.back().node.entries.push_back({value, mark, {}});
     return true;
   }
   bool start_object(std::size_t) override { return open(YamlNode::Kind::map); }
@@ -125,11 +125,16 @@ class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
 
-  Mark mark_at(std::size_t at, std::size_t length) const {
-    const std::string_view before = std::string_view(source_->text).substr(0, at);
-    const auto lines = std::count(before.begin(), before.end(), '\n');
-    const std::size_t line_start = before.rfind('\n') + 1;  // 0 where there is no earlier line
-    return {source_, static_cast<int>(lines) + 1, static_cast<int>(at - line_start) + 1,
+  /// Counts lines on from the place of the mark before, so that all marks together take one walk
+  /// over the text. Only that of a parse error may lie before another.
+  Mark mark_at(std::size_t at, std::size_t length) {
+    if (at < place_.at) place_ = {};
+    for (; place_.at < at; ++place_.at) {
+      if (source_->text[place_.at] != '\n') continue;
+      ++place_.line;
+      place_.line_begin = place_.at + 1;
+    }
+    return {source_, place_.line, static_cast<int>(at - place_.line_begin) + 1,
             static_cast<int>(std::clamp<std::size_t>(length, 1, 200))};
   }
 
@@ -167,12 +172,12 @@ class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     if (stack_.size() == kDeepestJson)
       return stop(
           input_error(node.mark, fmt::format("nested deeper than {} levels", kDeepestJson)));
-    stack_.push_back(std::move(node));
+    stack_.push_back({std::move(node), {}});
     return true;
   }
 
   bool close() {
-    YamlNode node = std::move(stack_.back());
+    YamlNode node = std::move(stack_.back().node);
     stack_.pop_back();
     last_ = read_;
     return place(std::move(node));
@@ -181,18 +186,35 @@ class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool place(YamlNode node) {
     if (stack_.empty()) {
       root_ = std::move(node);
-    } else if (stack_.back().kind == YamlNode::Kind::map) {
-      stack_.back().entries.back().value = std::move(node);
+      return true;
+    }
+    YamlNode& parent = stack_.back().node;
+    if (parent.kind == YamlNode::Kind::map) {
+      parent.entries.back().value = std::move(node);
     } else {
-      stack_.back().items.push_back(std::move(node));
+      parent.items.push_back(std::move(node));
     }
     return true;
   }
 
+  /// A place in the text.
+  struct Place {
+    std::size_t at = 0;
+    std::size_t line_begin = 0;
+    int line = 1;
+  };
+
+  /// A list or a map that is not closed yet.
+  struct Open {
+    YamlNode node;
+    std::unordered_map<std::string, int> line_of_key;
+  };
+
   std::shared_ptr<const Source> source_;
   const std::size_t& read_;  ///< The number of bytes that the parser has taken.
   std::size_t last_ = 0;     ///< The end of the previous piece.
-  std::vector<YamlNode> stack_;
+  Place place_;              ///< That of the last mark.
+  std::vector<Open> stack_;
   YamlNode root_;
   std::optional<Diagnostic> problem_;
 };

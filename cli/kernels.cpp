@@ -85,8 +85,7 @@ int list_kernels(const ListArguments& arguments) {
   if (!model) return fail(model.problems());
   const NeededKernels needed = needed_kernels(*shape, arguments.layouts, *model);
   if (needed.layouts == 0)
-    return fail({input_error(
-        {}, "no combination of the sizes divides the model: " + needed.misfits.begin()->first)});
+    return fail({input_error({}, "no layout is possible: " + needed.misfits.begin()->first)});
   const int written = write_output(
       arguments.json ? kernel_list_json(needed.kernels) : kernel_list_csv(needed.kernels),
       arguments.output);

@@ -111,6 +111,8 @@ std::string_view why_never_launched(const KernelKey& key) {
   if (group.kernels == KernelClass::batched && key.sizes[0] == 1)
     return "batched products of which there is one: gemm has those";
   if (group.kernels == KernelClass::sdpa && !group.is_causal) return "attention that is not causal";
+  if (group.kernels == KernelClass::sdpa && key.sizes[2] < key.sizes[1])
+    return "attention with fewer keys than queries";
   if (group.kernels == KernelClass::memory && for_weights && group.memory != MemoryKind::lookup)
     return "memory-bound kernels for the weights, other than lookup";
   if (group.kernels == KernelClass::collectives && group.devices == 1)

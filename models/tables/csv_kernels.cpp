@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -129,7 +128,6 @@ class LineReader {
     if (!time) return;
     TimedKernel kernel{key, *time * 1e-6, std::move(how), line.text("layout"), spread};
     if (!is_both_) return line.errors(imported_.add(kernel));
-    kernel.how += ", less the forward";
     line.errors(imported_.add_with_backward(kernel));
   }
 
@@ -150,13 +148,25 @@ class LineReader {
     if (good) add(line, key, line.text("how"));
   }
 
+  /// Reads whether attention is causal, as it is where nothing is said.
+  static bool read_causal(const CsvLine& line, KernelGroup& group) {
+    const std::string word = lower_case(line.text("causal"));
+    group.is_causal = word.empty() || word == "1" || word == "true";
+    if (group.is_causal || word == "0" || word == "false") return true;
+    line.error("causal", fmt::format("is '{}'", clipped(line.text("causal"))),
+               "1 or true, 0 or false");
+    return false;
+  }
+
   /// a to f: batch, queries, heads, heads of keys, sizes of heads. A column `keys`, if it is there
-  /// and filled, has the keys of a sample whose queries are shared.
+  /// and filled, has the keys of a sample whose queries are shared; a column `causal` may say
+  /// false.
   void read_attention(const CsvLine& line, const std::string& kind) {
     KernelKey key;
     key.group.kernels = KernelClass::sdpa;
     bool good = read_format(line, key.group);
     good = read_pass(line, key.group) && good;
+    good = read_causal(line, key.group) && good;
     std::array<std::optional<std::int64_t>, 6> sizes;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       sizes[i] = line.count(std::string(1, static_cast<char>('a' + i)));
@@ -208,42 +218,25 @@ class LineReader {
   bool is_both_ = false;  ///< Whether the line is of a forward with its backward.
 };
 
-/// The smallest and largest values of columns that no row of a table holds, as text.
+/// The columns that no row of a table holds.
 class FurtherColumns {
  public:
   explicit FurtherColumns(const CsvTable& table) {
-    constexpr std::array<std::string_view, 6> of_rows = {"keys",  "layout",    "accumulate",
-                                                         "scope", "per_layer", "modelled_us"};
+    constexpr std::array<std::string_view, 7> of_rows = {
+        "keys", "causal", "layout", "accumulate", "scope", "per_layer", "modelled_us"};
     for (const std::string& column : table.header()) {
-      if (!index_in(kKnown, column) && !index_in(of_rows, column)) names_.push_back(column);
+      if (!column.empty() && !index_in(kKnown, column) && !index_in(of_rows, column))
+        names_.push_back(column);
     }
   }
 
-  void read(const CsvLine& line) {
-    for (const std::string& name : names_) {
-      const std::string text = line.text(name);
-      if (text.empty()) continue;
-      auto& [least, most] = ranges_.emplace(name, std::pair{text, text}).first->second;
-      const auto before = [](const std::string& a, const std::string& b) {
-        return a.size() != b.size() ? a.size() < b.size() : a < b;
-      };
-      if (before(text, least)) least = text;
-      if (before(most, text)) most = text;
-    }
-  }
-
-  void keep(ImportedKernels& imported) const {
-    for (const auto& [name, range] : ranges_) {
-      const std::string key = index_in(kOwnKeys, name) ? "column " + name : name;
-      imported.provenance[key] = range.first == range.second
-                                     ? range.first
-                                     : fmt::format("{} to {}", range.first, range.second);
-    }
+  void keep(const CsvLine& line, ImportedKernels& imported) const {
+    for (const std::string& name : names_)
+      imported.add_provenance(index_in(kOwnKeys, name) ? "column " + name : name, line.text(name));
   }
 
  private:
   std::vector<std::string> names_;
-  std::map<std::string, std::pair<std::string, std::string>> ranges_;
 };
 
 }  // namespace
@@ -258,13 +251,12 @@ std::optional<Diagnostics> import_csv_kernels(const std::string& path, ImportedK
                                      "kind,dtype,pass,a,b,c,d,e,f,us,spread,how")};
   }
   LineReader reader(imported);
-  FurtherColumns further(*table);
+  const FurtherColumns further(*table);
   Diagnostics problems = table->each([&](const CsvLine& line) {
     reader.read(line);
-    further.read(line);
+    further.keep(line, imported);
   });
   if (!problems.empty()) return problems;
-  further.keep(imported);
   return std::nullopt;
 }
 

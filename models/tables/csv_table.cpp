@@ -40,6 +40,7 @@ Result<std::shared_ptr<const Source>> read_compressed(const std::string& path) {
       return fail(fmt::format("is larger than {} MiB, the most that is read", max_bytes >> 20U));
   }
   if (!file.problem().empty()) return fail(file.problem());
+  if (source->text.starts_with("\xEF\xBB\xBF")) source->text.erase(0, 3);  // a byte-order mark
   return std::shared_ptr<const Source>(std::move(source));
 }
 
@@ -104,9 +105,14 @@ Result<CsvTable> CsvTable::open(const std::string& path) {
     return input_error({table.source_}, "the table is empty", "its first line names its columns");
   table.header_mark_ = row.fields.front().mark;
   for (const CsvField& field : row.fields) {
-    table.columns_.emplace(field.text, table.header_.size());
+    const bool is_new = table.columns_.emplace(field.text, table.header_.size()).second;
+    if (!is_new && !field.text.empty())  // spreadsheets write columns without a name
+      problems.push_back(input_error(
+          field.mark, fmt::format("the column '{}' stands here a second time", clipped(field.text)),
+          "each column once"));
     table.header_.push_back(field.text);
   }
+  if (!problems.empty()) return problems;
   return table;
 }
 

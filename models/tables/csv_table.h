@@ -48,7 +48,7 @@ class CsvLine {
 /// A table with a header.
 class CsvTable {
  public:
-  /// Errors: those of the file; a file without a header.
+  /// Errors: those of the file; a file without a header; two columns of one name.
   static Result<CsvTable> open(const std::string& path);
 
   const std::vector<std::string>& header() const { return header_; }

@@ -29,12 +29,16 @@ class ImportedKernels {
   /// Adds a row, its time rounded to the nanosecond. Returns what is wrong with it, without a
   /// place: a time, a size or a spread that no table holds.
   [[nodiscard]] Diagnostics add(const TimedKernel& kernel);
-  /// Adds a row whose key is a forward's, and whose time is that of the forward and its backward.
+  /// Adds a row whose key is a forward's, and whose time is that of the forward and its backward,
+  /// both by the library `how`.
   [[nodiscard]] Diagnostics add_with_backward(const TimedKernel& kernel);
   void leave_out(const std::string& reason) { ++left_out_[reason]; }
+  /// Adds to the table's provenance what a file says under `key`. Of several values the table names
+  /// the smallest and the largest: numbers by their value and before words. "" says nothing.
+  void add_provenance(const std::string& key, const std::string& value);
 
   /// Makes backwards of the times of forwards with their backwards: what is left beside the forward
-  /// alone, from whatever file.
+  /// alone of the same library, from whatever file.
   void subtract_forwards();
 
   /// The row with this key, or nullptr.
@@ -46,12 +50,19 @@ class ImportedKernels {
   /// How many rows were left out, by reason.
   const std::map<std::string, std::int64_t>& left_out() const { return left_out_; }
 
-  std::map<std::string, std::string> provenance;
-
  private:
-  void keep(const TimedKernel& kernel);
+  /// The smallest and the largest of several values.
+  struct Range {
+    std::string least, most;
+  };
 
+  void keep(const TimedKernel& kernel);
+  void subtract_forward(TimedKernel both);
+
+  std::map<std::string, Range> provenance_;
   std::map<KernelKey, KernelRow> rows_;
+  /// The fastest forwards of each library.
+  std::map<KernelKey, std::map<std::string, Duration>> forwards_;
   std::vector<TimedKernel> with_backward_;
   std::map<std::string, std::int64_t> left_out_;
 };

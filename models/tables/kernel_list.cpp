@@ -14,11 +14,21 @@ namespace {
 
 constexpr KernelPass kPasses[] = {KernelPass::forward, KernelPass::input, KernelPass::weights};
 
+/// The sizes in their order, each once.
+std::vector<std::int64_t> each_once(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> once;
+  for (const std::int64_t size : sizes) {
+    if (std::find(once.begin(), once.end(), size) == once.end()) once.push_back(size);
+  }
+  return once;
+}
+
 /// All combinations of the sizes, as options.
 std::vector<TransformerOptions> combinations(const ListedLayouts& layouts) {
   std::vector<TransformerOptions> all = {layouts.options};
-  const auto multiply = [&](const std::vector<std::int64_t>& sizes,
+  const auto multiply = [&](const std::vector<std::int64_t>& given,
                             std::int64_t TransformerOptions::*size) {
+    const std::vector<std::int64_t> sizes = each_once(given);
     std::vector<TransformerOptions> more;
     more.reserve(all.size() * sizes.size());
     for (const TransformerOptions& one : all) {

@@ -39,7 +39,8 @@ class KernelList {
   std::map<KernelKey, ListedKernel> kernels_;
 };
 
-/// Layouts: each combination of these sizes, and for all of them the other options.
+/// Layouts: each combination of these sizes, and for all of them the other options. A size that
+/// stands twice counts once.
 struct ListedLayouts {
   std::vector<std::int64_t> sequences, batches, tensor, context, expert;
   TransformerOptions options;
@@ -47,8 +48,8 @@ struct ListedLayouts {
 
 /// The kernels that layouts need.
 struct NeededKernels {
-  std::vector<ListedKernel> kernels;  ///< The largest weight comes first.
-  std::int64_t layouts = 0;           ///< How many combinations a model can be divided by.
+  std::vector<ListedKernel> kernels;            ///< The largest weight comes first.
+  std::int64_t layouts = 0;                     ///< How many combinations are possible.
   std::map<std::string, std::int64_t> misfits;  ///< How many others there are, by what is wrong.
 };
 

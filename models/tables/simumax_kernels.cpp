@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json_tree.h"
@@ -32,6 +33,13 @@ Fields fields_of(const std::string& shape) {
   return fields;
 }
 
+/// The collectives to which SimuMax fits lines, by its names.
+constexpr std::array<std::pair<std::string_view, CollectiveKind>, 4> kFittedCollectives = {
+    {{"all_reduce", CollectiveKind::all_reduce},
+     {"all_gather", CollectiveKind::all_gather},
+     {"reduce_scatter", CollectiveKind::reduce_scatter},
+     {"all2all", CollectiveKind::all_to_all}}};
+
 /// The GiB that SimuMax counts rates in: compute_net_op_time() of its core/config.py.
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
@@ -40,7 +48,8 @@ class SystemReader {
   explicit SystemReader(ImportedKernels& imported) : imported_(imported) {}
 
   std::optional<Diagnostics> read(YamlNode& root) {
-    if (const YamlNode* name = child(root, "sys_name")) imported_.provenance["system"] = name->text;
+    if (const YamlNode* name = child(root, "sys_name"))
+      imported_.add_provenance("system", name->text);
     YamlNode* accelerator = child(root, "accelerator");
     YamlNode* ops = accelerator ? child(*accelerator, "op") : nullptr;
     if (!ops) {
@@ -94,6 +103,7 @@ class SystemReader {
     return std::nullopt;
   }
 
+  /// A number that the map may have.
   double number(YamlNode& map, std::string_view key, double otherwise) {
     const YamlNode* node = child(map, key);
     if (!node || node->kind == YamlNode::Kind::null) return otherwise;
@@ -107,7 +117,9 @@ class SystemReader {
   void read_shapes(YamlNode& ops, std::string_view name, NumberFormat format, ReadShape read_one) {
     YamlNode* op = child(ops, name);
     YamlNode* shapes = op ? child(*op, "accurate_efficient_factor") : nullptr;
-    if (!shapes || shapes->kind != YamlNode::Kind::map) return;
+    if (!shapes || shapes->kind == YamlNode::Kind::null) return;
+    if (shapes->kind != YamlNode::Kind::map)
+      return imported_.leave_out("ops whose accurate_efficient_factor is no map of shapes");
     const auto tflops = positive(*op, "tflops", name);
     if (!tflops) return;
     format_ = format;
@@ -231,30 +243,48 @@ class SystemReader {
         if (entry.key == fmt::format("intra_node_pcie_{}x", count)) devices = {count};
       }
       if (entry.value.kind != YamlNode::Kind::map) continue;
-      if (devices.empty()) {
+      YamlNode* ops = devices.empty() ? nullptr : measured_ops(entry.value);
+      if (!ops) {
         imported_.leave_out("networks of which nothing was measured, or twice");
         continue;
       }
-      for (const std::int64_t count : devices) read_network(entry.value, count);
+      const auto rate = network_rate(entry);
+      if (!rate) continue;
+      for (const std::int64_t count : devices) read_network(*ops, *rate, count);
     }
+  }
+
+  /// The ops of a network, if a line was fitted to one of them.
+  static YamlNode* measured_ops(YamlNode& network) {
+    YamlNode* ops = child(network, "op");
+    if (!ops) return nullptr;
+    for (const auto& [name, kind] : kFittedCollectives) {
+      YamlNode* op = child(*ops, name);
+      if (op && child(*op, "efficient_factor")) return ops;
+    }
+    return nullptr;
+  }
+
+  /// In bytes/s.
+  std::optional<double> network_rate(YamlNode::Entry& network) {
+    YamlNode* bandwidth = child(network.value, "bandwidth");
+    if (!bandwidth) {
+      error(network.mark, fmt::format("{} has no bandwidth", clipped(network.key)),
+            "a map with its gbps");
+      return std::nullopt;
+    }
+    const auto gbps = positive(*bandwidth, "gbps", network.key);
+    if (!gbps) return std::nullopt;
+    return *gbps * kGib;
   }
 
   /// Times at powers of two on the lines that were fitted: bytes that a device sends over the
   /// bandwidth, a time for each step, and a start (compute_net_op_time() of SimuMax's
   /// core/config.py).
-  void read_network(YamlNode& network, std::int64_t devices) {
-    constexpr std::array<std::pair<std::string_view, CollectiveKind>, 4> names = {
-        {{"all_reduce", CollectiveKind::all_reduce},
-         {"all_gather", CollectiveKind::all_gather},
-         {"reduce_scatter", CollectiveKind::reduce_scatter},
-         {"all2all", CollectiveKind::all_to_all}}};
-    YamlNode* bandwidth = child(network, "bandwidth");
-    YamlNode* ops = child(network, "op");
-    if (!bandwidth || !ops) return;
-    const double rate = number(*bandwidth, "gbps", 0) * kGib;
-    for (const auto& [name, kind] : names) {
-      YamlNode* op = child(*ops, name);
-      if (!op || !child(*op, "efficient_factor") || rate <= 0) continue;
+  void read_network(YamlNode& ops, double rate, std::int64_t devices) {
+    for (const auto& [name, kind] : kFittedCollectives) {
+      YamlNode* op = child(ops, name);
+      if (!op || !child(*op, "efficient_factor")) continue;
       const auto factor = positive(*op, "efficient_factor", name);
       if (!factor) continue;
       const double rounds = number(*op, "scale", 1);

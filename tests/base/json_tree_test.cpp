@@ -35,6 +35,47 @@ TEST_CASE("every value of JSON keeps its text and its place") {
   CHECK(inner.entries[0].value.text == "x\ny");
 }
 
+TEST_CASE("a key that stands twice in one map is refused at its place, in another map it is not") {
+  const auto said = [](const std::string& text) {
+    const auto root = parse_json(test::text_source("a.json", text));
+    return root ? "" : to_text(root.problems());
+  };
+  CHECK(said("{\"a\": {\"a\": 1, \"b\": [{\"a\": 2}, {\"a\": 3}]},\n \"b\": {\"a\": 4}}").empty());
+  CHECK(said("{\"a\": 1,\n \"b\": {\"a\": 1},\n  \"a\": 2}") ==
+        "a.json:3:3: error: the key 'a' stands here a second time\n"
+        "    3 |   \"a\": 2}\n"
+        "      |   ^~~\n"
+        "  help: the first is on line 1\n");
+}
+
+TEST_CASE("a list and a map of a hundred thousand entries keep the place of each") {
+  constexpr int count = 100'000;
+  std::string list = "[", map = "{";
+  for (int i = 0; i < count; ++i) {
+    const std::string end = i + 1 < count ? ",\n " : "";
+    list += "\"x" + std::to_string(i) + '"' + end;
+    map += "\"k" + std::to_string(i) + "\": 1" + end;
+  }
+  const auto items = parse_json(test::text_source("list.json", list + ']'));
+  REQUIRE(items);
+  REQUIRE(items->items.size() == count);
+  const auto entries = parse_json(test::text_source("map.json", map + '}'));
+  REQUIRE(entries);
+  REQUIRE(entries->entries.size() == count);
+  for (const int i : {0, 1, 54'321, count - 1}) {
+    const auto at = static_cast<std::size_t>(i);
+    CHECK(items->items[at].text == "x" + std::to_string(i));
+    CHECK(items->items[at].mark.line == i + 1);
+    CHECK(items->items[at].mark.column == 2);
+    CHECK(entries->entries[at].key == "k" + std::to_string(i));
+    CHECK(entries->entries[at].mark.line == i + 1);
+  }
+  const auto cut = parse_json(test::text_source("map.json", map + ",\n \"k54321\": 2}"));
+  REQUIRE_FALSE(cut);
+  CHECK(cut.problems().front().mark.line == count + 1);
+  CHECK(cut.problems().front().help == "the first is on line 54322");
+}
+
 TEST_CASE("Infinity and NaN are numbers where a value stands, and letters within strings") {
   const auto root = parse_json(test::text_source(
       "a.json",

@@ -105,6 +105,8 @@ TEST_CASE("rows that no kernel of a layer has are known as such") {
         "batched products of which there is one: gemm has those");
   CHECK(reason("sdpa: [[bf16, forward, 1, 2, 2, 1, 1, 64, 64, false, 1 us]]") ==
         "attention that is not causal");
+  CHECK(reason("sdpa: [[bf16, forward, 1, 4, 2, 1, 1, 64, 64, true, 1 us]]") ==
+        "attention with fewer keys than queries");
   CHECK(reason("memory: [[norm, weights, 1, 2, 1 us]]") ==
         "memory-bound kernels for the weights, other than lookup");
   CHECK(reason("collectives: [[all_reduce, 1, server, 1 MiB, 1 us]]") ==

@@ -69,7 +69,7 @@ TEST_CASE("a CSV of our own columns becomes rows, and further columns provenance
                                               .devices = 8,
                                               .near = 8,
                                               .bytes = 67108864}) == doctest::Approx(190e-6));
-  CHECK(imported.provenance.at("sm_mhz") == "1740 to 1980");
+  CHECK(ImportedKernels(imported).take().provenance.at("sm_mhz") == "1740 to 1980");
   CHECK(imported.left_out().empty());
 }
 
@@ -99,6 +99,94 @@ TEST_CASE("the forward of a time of both passes may be in any of the files") {
     REQUIRE(table.rows.size() == 2);
     CHECK(seconds(table.rows[1].time) == doctest::Approx(1100e-6));
   }
+}
+
+TEST_CASE("a backward is what is left beside the forward of the same library") {
+  const std::string forwards =
+      "sdpa-flash,bf16,fwd,1,64,8,8,64,64,300,,,\n"
+      "sdpa-cudnn,bf16,fwd,1,64,8,8,64,64,200,,,\n";
+  const std::string both = "sdpa-flash,bf16,fwd+bwd,1,64,8,8,64,64,1000,,,\n";
+  const AttentionKernel backward{true, 1, 64, 64, 8, 8, 64, 64};
+  for (const std::string& lines : {forwards + both, both + forwards}) {
+    const ImportedKernels imported = import(&import_csv_kernels, kHeader + lines);
+    CHECK(seconds_of(imported, backward) == doctest::Approx(700e-6));
+    CHECK(imported.find(*key_of(backward, Accumulation::none))->how == "flash, less the forward");
+  }
+  const ImportedKernels other =
+      import(&import_csv_kernels, kHeader + forwards.substr(forwards.find("sdpa-cudnn")) + both);
+  CHECK(other.left_out().size() == 1);
+  CHECK(other.left_out().at("forward and backward together, where the forward alone is of another "
+                            "library") == 1);
+}
+
+TEST_CASE("times of both passes are left out for the reason that holds, and named by their rest") {
+  const ImportedKernels imported = import(&import_csv_kernels,
+                                          "kind,dtype,pass,a,b,c,d,e,f,us,causal\n"
+                                          "norm,bf16,fwd,16,1024,,,,,9,\n"
+                                          "norm,bf16,fwd+bwd,16,1024,,,,,9,\n"
+                                          "norm,bf16,fwd,32,1024,,,,,9,\n"
+                                          "norm,bf16,fwd+bwd,32,1024,,,,,9.001,\n"
+                                          "sdpa,bf16,fwd,1,64,8,8,64,64,1,0\n"
+                                          "sdpa,bf16,fwd+bwd,1,64,8,8,64,64,3,0\n");
+  CHECK(imported.left_out().size() == 2);
+  CHECK(imported.left_out().at(
+            "forward and backward together, in no more time than the forward alone") == 1);
+  CHECK(imported.left_out().at("no kernels of a layer: attention that is not causal") == 2);
+  const MemoryKernel norm{
+      .kind = MemoryKind::norm, .pass = KernelPass::input, .rows = 32, .columns = 1024};
+  const KernelRow* rest = imported.find(*key_of(norm, Accumulation::none));
+  REQUIRE(rest);
+  CHECK(rest->time.count() == 1);
+  CHECK(rest->how == "less the forward");
+}
+
+TEST_CASE("provenance has the smallest and largest values of all files, numbers by their value") {
+  const test::TemporaryFolder folder;
+  const auto csv = [&](const std::string& name, const std::string& rows) {
+    return folder.file(name, "kind,dtype,pass,a,b,c,us,watts,driver,\n" + rows);
+  };
+  ImportedKernels imported;
+  REQUIRE_FALSE(import_csv_kernels(csv("a",
+                                       "gemm,bf16,fwd,1,2,3,1,9.75,v9,\n"
+                                       "gemm,bf16,fwd,1,2,4,1,200,v9,a\n"),
+                                   imported));
+  REQUIRE_FALSE(import_csv_kernels(csv("b",
+                                       "gemm,bf16,fwd,1,2,5,1,-5,580,\n"
+                                       "gemm,bf16,fwd,1,2,6,1,,,\n"),
+                                   imported));
+  const KernelTable table = imported.take();
+  CHECK(table.rows.size() == 4);
+  CHECK(table.provenance.size() == 2);
+  CHECK(table.provenance.at("watts") == "-5 to 200");
+  CHECK(table.provenance.at("driver") == "580 to v9");
+}
+
+TEST_CASE("a column may say whether attention is causal, and no layer has what is not") {
+  const std::string header = "kind,dtype,pass,a,b,c,d,e,f,us,causal,keys\n";
+  const ImportedKernels imported =
+      import(&import_csv_kernels, header +
+                                      "sdpa,bf16,fwd,1,64,8,8,64,64,1,True,\n"
+                                      "sdpa,bf16,fwd,2,64,8,8,64,64,1,1,\n"
+                                      "sdpa,bf16,fwd,3,64,8,8,64,64,1,,128\n"
+                                      "sdpa,bf16,fwd,4,64,8,8,64,64,1,0,\n"
+                                      "sdpa,bf16,fwd,5,64,8,8,64,64,1,false,\n"
+                                      "sdpa,bf16,fwd,6,64,8,8,64,64,1,,32\n");
+  CHECK(imported.left_out().at("no kernels of a layer: attention that is not causal") == 2);
+  CHECK(imported.left_out().at("no kernels of a layer: attention with fewer keys than queries") ==
+        1);
+  const KernelTable table = ImportedKernels(imported).take();
+  CHECK(table.rows.size() == 3);
+  CHECK(table.provenance.empty());
+  CHECK(problem(&import_csv_kernels, header + "sdpa,bf16,fwd,1,64,8,8,64,64,1,maybe,\n")
+            .find("file:2:32: error: causal is 'maybe'") == 0);
+}
+
+TEST_CASE("a CSV may begin with a byte-order mark, and has each column once") {
+  const ImportedKernels imported = import(
+      &import_csv_kernels, std::string("\xEF\xBB\xBF") + kHeader + "gemm,bf16,fwd,1,2,3,,,,1,,,\n");
+  CHECK(ImportedKernels(imported).take().rows.size() == 1);
+  CHECK(problem(&import_csv_kernels, "kind,dtype,pass,a,b,c,us,us\ngemm,bf16,fwd,1,2,3,1,2\n")
+            .find("file:1:26: error: the column 'us' stands here a second time") == 0);
 }
 
 TEST_CASE("a column that is called as a key of tables is kept so that the table is read back") {
@@ -134,10 +222,13 @@ TEST_CASE("rows that the reader of tables would refuse are refused at their line
     CAPTURE(text);
     CHECK(text.find("file:2:1: error: " + what) == 0);
   };
-  said("gemm,bf16,fwd,1,2,3,,,,1e18,,,\n", "the time is 1e+12 s");
+  said("gemm,bf16,fwd,1,2,3,,,,1e18,,,\n", "the time is 1000000000000 s");
+  said("gemm,bf16,fwd,1,2,3,,,,1000000100000,,,\n", "the time is 1000000.1 s");
   said("gemm,bf16,fwd,1,2,3,,,,1e308,,,\n", "the time is 1e+302 s");
   said("gemm,bf16,fwd,1,2,3,,,,4e-4,,,\n", "the time is 4e-10 s");
-  said("sdpa,bf16,fwd+bwd,1,2,3,3,4,5,1e18,,,\n", "the time is 1e+12 s");
+  said("gemm,bf16,fwd,1,2,3,,,,5e-4,,,\n", "the time is 5e-10 s");
+  said("gemm,bf16,fwd,1,2,3,,,,0.000999,,,\n", "the time is 9.99e-10 s");
+  said("sdpa,bf16,fwd+bwd,1,2,3,3,4,5,1e18,,,\n", "the time is 1000000000000 s");
   said("gemm,bf16,fwd,1,2,1000000000001,,,,1,,,\n", "a size is 1000000000001");
   said("sdpa,bf16,fwd,1,2,3,3,4,1000000000001,1,,,\n", "a size is 1000000000001");
   said("gemm,bf16,fwd,1,2,3,,,,1,1001,,\n", "the spread is 1001");
@@ -149,7 +240,7 @@ TEST_CASE("what is read back has the largest sizes, times and spreads that are i
   KernelTable table =
       import(&import_csv_kernels, std::string(kHeader) +
                                       "gemm,bf16,fwd,1,2,1000000000000,,,,1e12,1000,,\n"
-                                      "all_gather,bf16,fwd,8,1000000000000000,,,,,6e-4,,,\n")
+                                      "all_gather,bf16,fwd,8,1000000000000000,,,,,1e-3,,,\n")
           .take();
   table.device = "H100";
   const auto again =
@@ -180,10 +271,25 @@ TEST_CASE("SimuMax without a rate is refused, at the op or the factor") {
            gbps + "}, \"op\": {\"all2all\": {" + of_op + "}}}}}";
   };
   said(network("100", "\"efficient_factor\": 0"), "the efficient_factor of all2all is '0'");
+  said(network("0", "\"efficient_factor\": 1"), "the gbps of high_intra_node is '0'");
+  said(network("null", "\"efficient_factor\": 1"), "the gbps of high_intra_node is ''");
   said(network("1e-300", "\"efficient_factor\": 1"), "error: the time is ");
   said(network("100", "\"efficient_factor\": 1, \"scale\": 1e300"), "error: the time is ");
   said(network("100", "\"efficient_factor\": 1, \"scale\": 0, \"fixed_latency_us\": 1"),
        "a size is 0");
+}
+
+TEST_CASE("SimuMax's ops and networks of which nothing was measured are counted") {
+  const ImportedKernels imported = import(&import_simumax_kernels, R"({
+    "accelerator": {"op": {"matmul": {"tflops": 1000, "accurate_efficient_factor": 0.5},
+                           "sdp_fwd": {"tflops": 1000, "accurate_efficient_factor": null}}},
+    "networks": {"intra_with_pcie": true,
+                 "high_intra_node": {"bandwidth": {"gbps": 0}, "op": {"all_reduce": {"scale": 2}}},
+                 "intra_node_pcie_2x": {"bandwidth": {"gbps": 0}},
+                 "inter_node": {"bandwidth": {"gbps": 200}, "op": {}}}})");
+  CHECK(imported.left_out().size() == 2);
+  CHECK(imported.left_out().at("ops whose accurate_efficient_factor is no map of shapes") == 1);
+  CHECK(imported.left_out().at("networks of which nothing was measured, or twice") == 3);
 }
 
 TEST_CASE("rows that no table holds are counted by reason, and of doubled ones the fastest stays") {

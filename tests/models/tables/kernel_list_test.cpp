@@ -78,6 +78,18 @@ TEST_CASE("layouts that do not divide the model are left out and counted") {
   CHECK(misfits == 2);
 }
 
+TEST_CASE("a size that is said twice is one layout") {
+  const TransformerShape shape = test::shape_of(test::kLlama);
+  const NeededKernels once = needed_kernels(shape, layouts_of({1, 2, 3}), an_h100());
+  ListedLayouts layouts = layouts_of({1, 2, 1, 3, 3});
+  layouts.batches = {1, 2, 1};
+  layouts.context = {1, 1};
+  const NeededKernels twice = needed_kernels(shape, layouts, an_h100());
+  CHECK(twice.layouts == once.layouts);
+  CHECK(twice.misfits == once.misfits);
+  CHECK(kernel_list_csv(twice.kernels) == kernel_list_csv(once.kernels));
+}
+
 TEST_CASE("what is listed and then measured is missing no more") {
   const TransformerShape shape = test::shape_of(test::kDeepSeek);
   ListedLayouts layouts = layouts_of({1});
