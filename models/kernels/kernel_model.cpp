@@ -235,6 +235,7 @@ std::optional<KernelTime> KernelModel::by_fewer_heads(const AttentionKernel& ker
   whole.queries = kernel.keys;
   whole.heads = kernel.heads / devices;
   whole.key_heads = std::max<std::int64_t>(1, kernel.key_heads / devices);
+  if (whole.heads % whole.key_heads != 0) return std::nullopt;  // nobody measures that
   const auto time = measured_time(whole, Accumulation::none);
   if (!time) return std::nullopt;
   return KernelTime{time->seconds * modelled_seconds(kernel) / modelled_seconds(whole),
