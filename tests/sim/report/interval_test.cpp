@@ -103,12 +103,16 @@ TEST_CASE("an interval is wider where the rates of a device are not its preset's
   CHECK(basis(", peak: 800 TFLOP/s") == ErrorBasis::left_out);
   CHECK(basis(", memory_bandwidth: 2.4 TB/s") == ErrorBasis::left_out);
   CHECK(basis(", fp8_peak: 1 PFLOP/s") == ErrorBasis::same);  // nothing is in fp8
+  CHECK(basis(", link_overlap: 0.5") == ErrorBasis::left_out);
+  CHECK(basis(", network_overlap: 0") == ErrorBasis::left_out);
 }
 
-TEST_CASE("no published run says how sure times in fp32 or of slices are") {
+TEST_CASE("no published run says how sure times in fp32, of slices, or without any flush are") {
   CHECK(predicted("h100-sxm", {"model.dtype=fp16"}).likely_iteration_time());
   CHECK_FALSE(predicted("h100-sxm", {"model.dtype=fp32"}).likely_iteration_time());
   CHECK_FALSE(predicted("h100-sxm", {"schedule.slices=2"}).likely_iteration_time());
+  CHECK_FALSE(predicted("h100-sxm", {"schedule.name=pipedream"}).likely_iteration_time());
+  CHECK(predicted("h100-sxm", {"training.flush=none"}).likely_iteration_time());
 }
 
 TEST_CASE("a time from a roofline, or of a real run, has none") {

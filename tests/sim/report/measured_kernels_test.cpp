@@ -132,6 +132,23 @@ TEST_CASE("a table that has nearly nothing changes neither words nor how sure a 
   CHECK_FALSE(measured.likely_iteration_time());
 }
 
+TEST_CASE("a table's times of launches are told, and leave no interval") {
+  const Trial trial;
+  KernelTable table = trial.table(1, trial.table(1).rows.size() - 1);
+  table.rows.front().key.sizes.front() += 1'000'000;  // far from every kernel of the model
+  table.launch = LaunchTimes{.gap = Duration{5'000'000}, .per_op = {}, .host_per_op = {}};
+  const Outcome outcome = trial.predicted(trial.with(table));
+  CHECK(outcome.iteration_time_s > 2 * trial.predicted("h100-sxm").iteration_time_s);
+  CHECK(has(outcome.setup.estimated,
+            "none of them in table.yaml (NVIDIA H100 80GB HBM3), launches as the table says, for "
+            "h100-sxm"));
+  CHECK_FALSE(outcome.likely_iteration_time());
+  KernelTable all = trial.table(1);
+  all.launch = table.launch;
+  CHECK(has(trial.predicted(trial.with(all)).setup.estimated,
+            "closure 1.1 of products, launches as the table says, for h100-sxm"));
+}
+
 TEST_CASE("of several batches the first decides the shares of kernels") {
   const Trial trial;
   const Scenario scenario = trial.read("h100-sxm");
