@@ -167,12 +167,13 @@ TEST_CASE("of several batches the first decides the shares of kernels") {
 
 TEST_CASE("a search by measured kernels tries no other rates, and calls nothing too close") {
   const Trial trial;
-  const auto told_with = [&](const std::string& device) {
+  const auto told_with = [&](const std::string& device,
+                             const std::vector<std::string>& arguments = {}) {
     const std::string text = fmt::format(
         "version: 1\nname: small\nmodel: {{huggingface: config.json, sequence: 128}}\n"
         "cluster: {{gpus: 2, device: {}}}\ntraining: {{mini_batch_size: 4}}\n",
         device);
-    const auto search = Search::parse(trial.source(text), {});
+    const auto search = Search::parse(trial.source(text), arguments);
     REQUIRE_MESSAGE(search, (search ? "" : to_text(search.problems())));
     auto run = run_search(*search);
     REQUIRE(run);
@@ -187,6 +188,21 @@ TEST_CASE("a search by measured kernels tries no other rates, and calls nothing 
   CHECK(measured.best.size() > 1);
   CHECK_FALSE(measured.too_close);
   CHECK(doubts(measured).empty());
+  KernelTable unused = trial.table(1, trial.table(1).rows.size() - 1);
+  unused.rows.front().key.sizes.front() += 1'000'000;
+  const SearchReport with_unused = told_with(trial.with(unused));
+  CHECK(with_unused.too_close == modelled.too_close);
+  CHECK(with_unused.others.size() == 2);
+  for (const std::string dtype : {"model.dtype=fp32", "model.dtype=bf16,fp32"}) {
+    const SearchReport in_fp32 = told_with("h100-sxm", {dtype});
+    CHECK_FALSE(in_fp32.too_close);
+    CHECK(in_fp32.others.size() == 2);
+    CHECK(to_table(in_fp32).find(order_sentence()) == std::string::npos);
+    const auto json = nlohmann::json::parse(to_json(in_fp32, "1"));
+    CHECK_FALSE(json.contains("too_close_to_first"));
+    CHECK(json.at("other_speeds").size() == 2);
+    CHECK(json.at("other_efficiencies").empty());
+  }
 }
 
 TEST_CASE("a table of another device is noted, and one that changes nothing, too") {
