@@ -193,12 +193,14 @@ TEST_CASE("a search by measured kernels tries no other rates, and calls nothing 
   const SearchReport with_unused = told_with(trial.with(unused));
   CHECK(with_unused.too_close == modelled.too_close);
   CHECK(with_unused.others.size() == 2);
-  for (const std::string dtype : {"model.dtype=fp32", "model.dtype=bf16,fp32"}) {
-    const SearchReport in_fp32 = told_with("h100-sxm", {dtype});
-    CHECK_FALSE(in_fp32.too_close);
-    CHECK(in_fp32.others.size() == 2);
-    CHECK(to_table(in_fp32).find(order_sentence()) == std::string::npos);
-    const auto json = nlohmann::json::parse(to_json(in_fp32, "1"));
+  for (const std::string unpublished :
+       {"model.dtype=fp32", "model.dtype=bf16,fp32", "schedule.slices=2"}) {
+    CAPTURE(unpublished);
+    const SearchReport told = told_with("h100-sxm", {unpublished});
+    CHECK_FALSE(told.too_close);
+    CHECK(told.others.size() == 2);
+    CHECK(to_table(told).find(order_sentence()) == std::string::npos);
+    const auto json = nlohmann::json::parse(to_json(told, "1"));
     CHECK_FALSE(json.contains("too_close_to_first"));
     CHECK(json.at("other_speeds").size() == 2);
     CHECK(json.at("other_efficiencies").empty());
