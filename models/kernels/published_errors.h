@@ -40,7 +40,8 @@ enum class ErrorBasis : std::uint8_t {
   sheet,     ///< Runs that were predicted as if only the data sheets of their devices were known.
 };
 
-/// Whether a device has the rates of its data sheet, or a scenario gives it others.
+/// Whether a device has the rates of its data sheet, or a scenario gives it others. Shares of
+/// hidden collectives that replace those of the stack count as rates.
 enum class DeviceRates : std::uint8_t { of_sheet, given };
 
 /// The share of runs whose iteration time lies in the interval of PublishedErrors. Sentences say it
@@ -54,6 +55,9 @@ struct PublishedErrors {
   RunKind kind = RunKind::dense;
   ErrorBasis basis = ErrorBasis::same;
   std::int64_t runs = 0;  ///< The number of runs behind these numbers.
+  /// What the predicted run is on: "h100-sxm with megatron-core", the device and its stack. Rates
+  /// that are not those of its preset follow the device.
+  std::string setting{};
 };
 
 /// The errors for a run of this kind. A device or stack without runs has the errors of its basis,
@@ -70,8 +74,9 @@ std::string to_text(const PublishedErrors& errors);
 /// The same for a list of estimates.
 std::string estimate_of(const PublishedErrors& errors);
 
-/// Pairs of published runs of one model that differ in layout, size or format, and are predicted to
-/// differ in speed by more than kTooClose. Most of an error is the same in both runs of a pair.
+/// Pairs of published runs of one model on one device with one stack that differ in layout, size or
+/// format, and are predicted to differ in speed by more than kTooClose. Most of an error is the
+/// same in both runs of a pair.
 struct PublishedPairs {
   std::int64_t pairs = 836;
   std::int64_t in_order = 813;  ///< The faster one was predicted to be the faster one.

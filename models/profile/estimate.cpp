@@ -258,44 +258,90 @@ class Estimator {
                         .modelled = kernels_.modelled_s / sum};
   }
 
+  /// Whether a table replaces the stack's times of launches.
+  bool has_measured_launches() const {
+    const MeasuredKernels* measured = estimate_.kernels->model.measured();
+    return measured && measured->table().launch;
+  }
+
   /// "94 % by measured kernels of FILE (DEVICE), 4 % interpolated, 2 % modelled, closure 1.07";
-  /// "kernel by kernel, none of them in FILE (DEVICE)".
+  /// "kernel by kernel, none of them in FILE (DEVICE)"; either with ", launches as the table says".
   std::string words_of(const KernelShares& shares) const {
     const std::string table = fmt::format("{} ({})", clipped(shares.file), clipped(shares.device));
+    const std::string_view launches = has_measured_launches() ? ", launches as the table says" : "";
     if (shares.measured + shares.interpolated == 0)
-      return fmt::format("kernel by kernel, none of them in {}", table);
+      return fmt::format("kernel by kernel, none of them in {}{}", table, launches);
     std::string text = fmt::format("{} by measured kernels of {}", percent(shares.measured), table);
     if (shares.interpolated > 0)
       text += fmt::format(", {} interpolated", percent(shares.interpolated));
     if (shares.modelled > 0) text += fmt::format(", {} modelled", percent(shares.modelled));
-    return text + closure_words(estimate_.kernels->model);
+    return fmt::format("{}{}{}", text, closure_words(estimate_.kernels->model), launches);
   }
 
   /// Whether published runs say how sure such times are.
   bool is_as_published() const {
     const auto& shares = model_.profile.kernel_shares;
     return by_kernels_ > 0 && by_kernels_ == all_ && model_.profile.dtype != NumberFormat::fp32 &&
-           (!shares || shares->modelled >= kMostlyModelled);
+           (!shares || shares->modelled >= kMostlyModelled) && !has_measured_launches();
   }
+
+  /// Null for a device that is given by numbers.
+  const DevicePreset* preset() const {
+    return find_device_preset(estimate_.kernels->model.device().traits.device);
+  }
+
+  NumberFormat format() const { return model_.profile.dtype.value_or(NumberFormat::bf16); }
 
   /// Networks differ among the published runs of one device, so another network changes nothing.
   DeviceRates rates() const {
-    const DevicePreset* preset =
-        find_device_preset(estimate_.kernels->model.device().traits.device);
-    if (!preset) return DeviceRates::given;
-    const NumberFormat format = model_.profile.dtype.value_or(NumberFormat::bf16);
-    const bool has_own_peaks = device().peak == preset->peak(format) &&
-                               (!in_fp8_ || device().fp8_peak == preset->peak(NumberFormat::fp8));
+    const DevicePreset* own = preset();
+    if (!own) return DeviceRates::given;
+    const bool has_own_peaks = device().peak == own->peak(format()) &&
+                               (!in_fp8_ || device().fp8_peak == own->peak(NumberFormat::fp8));
     const bool has_own_links =
-        !device().link_bandwidth || *device().link_bandwidth == preset->link_bandwidth;
-    return has_own_peaks && has_own_links && device().memory_bandwidth == preset->memory_bandwidth
+        !device().link_bandwidth || *device().link_bandwidth == own->link_bandwidth;
+    const KernelOverlap& overlap = estimate_.kernels->overlap;
+    const bool hides_as_stack = !overlap.link && !overlap.network;
+    return has_own_peaks && has_own_links && hides_as_stack &&
+                   device().memory_bandwidth == own->memory_bandwidth
                ? DeviceRates::of_sheet
                : DeviceRates::given;
   }
 
+  /// PublishedErrors::setting.
+  std::string setting_text() const {
+    const DevicePreset* own = preset();
+    const KernelSetting& kernels = *estimate_.kernels;
+    std::vector<std::string> parts = {own ? std::string(own->name) : device().name};
+    const auto add = [&](std::string_view key, const auto& rate, const auto& usual) {
+      if (rate && (!own || rate != usual(*own)))
+        parts.push_back(fmt::format("{} {}", key, to_text(*rate)));
+    };
+    const auto add_share = [&](std::string_view key, const std::optional<double>& share) {
+      if (share) parts.push_back(fmt::format("{} {:g}", key, *share));
+    };
+    add("peak", std::optional(device().peak),
+        [&](const DevicePreset& one) { return one.peak(format()); });
+    if (in_fp8_)
+      add("fp8_peak", device().fp8_peak,
+          [](const DevicePreset& one) { return one.peak(NumberFormat::fp8); });
+    add("memory_bandwidth", std::optional(device().memory_bandwidth),
+        [](const DevicePreset& one) { return one.memory_bandwidth; });
+    add("link", device().link_bandwidth,
+        [](const DevicePreset& one) { return one.link_bandwidth; });
+    add("network", device().network_bandwidth,
+        [](const DevicePreset&) { return std::optional<BytesPerSecond>(); });
+    add_share("link_overlap", kernels.overlap.link);
+    add_share("network_overlap", kernels.overlap.network);
+    return fmt::format("{} with {}", fmt::join(parts, ", "), kernels.model.stack().name);
+  }
+
   PublishedErrors errors() const {
     const KernelModel& kernels = estimate_.kernels->model;
-    return published_errors(kind_, kernels.device().traits, rates(), kernels.stack());
+    PublishedErrors found =
+        published_errors(kind_, kernels.device().traits, rates(), kernels.stack());
+    found.setting = setting_text();
+    return found;
   }
 
   std::string words() const {

@@ -46,9 +46,9 @@ struct Estimate {
 /// or over the network cards of all its devices where the group spans servers. Describes this in
 /// `Profile::estimated`. With a table of kernels, sets `Profile::kernel_shares`, those of the first
 /// measurement with such times. Sets `Profile::errors` if all times come from kernels, in formats
-/// that published runs have (not fp32), at least kMostlyModelled of them modelled. Errors, at
-/// `mark`: traffic over a link or a network that the device lacks, products in fp8 without an fp8
-/// peak, a layer that takes longer than kLargestQuantity.
+/// that published runs have (not fp32), at least kMostlyModelled of them modelled, and no table
+/// gives the times of launches. Errors, at `mark`: traffic over a link or a network that the device
+/// lacks, products in fp8 without an fp8 peak, a layer that takes longer than kLargestQuantity.
 std::optional<Diagnostic> estimate_times(Model& model, const Estimate& estimate, const Mark& mark);
 
 /// The share of the time of kernels that is modelled in predictions with published errors: those

@@ -8,10 +8,10 @@
 #include <algorithm>
 
 #include "base/quantity.h"
-#include "models/profile/estimate.h"
 #include "schedules/planner/plan_candidates.h"
 #include "sim/planning/recomputation_fit.h"
 #include "sim/prediction/predict_resolved.h"
+#include "sim/setup/expected_errors.h"
 
 namespace plumbline {
 namespace {
@@ -411,8 +411,7 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (!proposal) return proposal.problems();
   Planning planning = planning_of(scenario, *proposal);
   if (!costs.estimated.empty()) planning.estimated.push_back(costs.estimated);
-  if (const auto errors = errors_at(scenario.model->profile, scenario.micro_batch_size,
-                                    scenario.schedule.slices.count))
+  if (const auto errors = expected_errors(scenario))
     planning.estimated.push_back(estimate_of(*errors));
   if (!options.devices_at_most) simulate_data_parallel(scenario, planning);
   if (is_flushed(scenario)) add_beside_formula(scenario, input, planning.plans);

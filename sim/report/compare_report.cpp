@@ -78,15 +78,6 @@ class Columns {
   Table table_;
 };
 
-/// The runs that say how sure they are.
-std::vector<const ComparedRun*> likely_runs(const std::vector<ComparedRun>& runs) {
-  std::vector<const ComparedRun*> likely;
-  for (const ComparedRun& run : runs) {
-    if (run.likely_time) likely.push_back(&run);
-  }
-  return likely;
-}
-
 /// Whether two runs are of one model, as far as is known. A name alone does not say so: that of a
 /// config.json is its family.
 bool have_one_model(const ComparedRun& a, const ComparedRun& b) {
@@ -95,12 +86,13 @@ bool have_one_model(const ComparedRun& a, const ComparedRun& b) {
   return !a.model.empty() && a.model == b.model && a.layers == b.layers && !differ_in_parameters;
 }
 
-/// Whether there are several such runs, all of one model.
+/// Whether the runs are like the pairs of published runs: all say how sure they are, and all are of
+/// one model on one device with one stack.
 bool has_sure_order(const std::vector<ComparedRun>& runs) {
-  const auto likely = likely_runs(runs);
-  return likely.size() > 1 && std::all_of(likely.begin(), likely.end(), [&](const auto* run) {
-           return have_one_model(*run, *likely.front());
-         });
+  const ComparedRun& first = runs.front();
+  return !first.setting.empty() && std::all_of(runs.begin(), runs.end(), [&](const auto& run) {
+    return run.likely_time && run.setting == first.setting && have_one_model(run, first);
+  });
 }
 
 void add_noise(Columns& columns, const std::vector<ComparedRun>& runs) {
@@ -123,7 +115,9 @@ void add_noise(Columns& columns, const std::vector<ComparedRun>& runs) {
 
 /// Adds the intervals that a share of kErrorCoverage of such runs lie in, where they are known.
 void add_likely(Columns& columns, const std::vector<ComparedRun>& runs) {
-  if (likely_runs(runs).empty()) return;
+  const bool any = std::any_of(runs.begin(), runs.end(),
+                               [](const ComparedRun& run) { return run.likely_time.has_value(); });
+  if (!any) return;
   columns.words("  sure to", [](const ComparedRun& run) -> std::string {
     return run.likely_time ? range_text(*run.likely_time) : "-";
   });

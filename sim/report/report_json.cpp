@@ -42,9 +42,10 @@ Json uncertainty(const Outcome& p) {
 /// The interval that a share of kErrorCoverage of such runs lie in. Requires: there is one.
 Json interval(const Outcome& p) {
   const TimeRange likely = *p.likely_iteration_time();
-  return {{"low", likely.low_s},          {"high", likely.high_s},
-          {"coverage", kErrorCoverage},   {"kind", name(p.setup.errors->kind)},
-          {"runs", p.setup.errors->runs}, {"from", to_text(*p.setup.errors)}};
+  const PublishedErrors& errors = *p.setup.errors;
+  return {{"low", likely.low_s},       {"high", likely.high_s}, {"coverage", kErrorCoverage},
+          {"kind", name(errors.kind)}, {"runs", errors.runs},   {"from", to_text(errors)},
+          {"setting", errors.setting}};
 }
 
 Json memory_parts(const MemoryParts& peak) {

@@ -11,6 +11,7 @@
 #include "sim/planning/predict.h"
 #include "sim/report/search_report.h"
 #include "sim/search/search.h"
+#include "sim/setup/expected_errors.h"
 
 namespace plumbline {
 namespace {
@@ -94,6 +95,20 @@ std::optional<OtherDevice> first_on(const Trial& trial, const Search& search,
                      before > 0 ? goodness(report, *best.numbers) / before - 1 : 0};
 }
 
+/// Whether published runs say how sure the order of the best rows is: each is such a run, and all
+/// are of one model.
+bool is_order_published(const Search& search, const SearchReport& report) {
+  const auto& varied = report.facts.varied_keys;
+  const bool has_models = std::any_of(varied.begin(), varied.end(), [](const std::string& key) {
+    return key == "model" || key == "model.huggingface" || key == "model.profile";
+  });
+  return !has_models &&
+         std::all_of(report.best.begin(), report.best.end(), [&](const SearchRow& row) {
+           const auto scenario = search.scenario(row.layout);
+           return scenario && expected_errors(*scenario);
+         });
+}
+
 /// The rows of the best, besides the first, that are slower than it by no more than kTooClose.
 std::size_t close_to_first(const SearchReport& report) {
   const double least = goodness(report, *report.best.front().row.numbers) / (1 + kTooClose);
@@ -133,13 +148,11 @@ void try_other_devices(const Search& search, SearchReport& report) {
   const auto first = search.scenario(report.best.front().layout);
   if (!first || !first->estimated_for) return;
   const DeviceRoofline& device = *first->estimated_for;
-  // Measured kernels feel no other rates, and no published run says how sure their order is.
-  if (first->kernels && first->kernels->measured()) return;
-  if (first->kernels) {
-    report.too_close = close_to_first(report);
-  } else {
-    report.efficiency = device.efficiency;
-  }
+  const bool is_published = is_order_published(search, report);
+  // Measured kernels feel no other rates. A table that holds none of a model's changes nothing.
+  if (first->kernels && first->kernels->measured() && !is_published) return;
+  if (is_published) report.too_close = close_to_first(report);
+  if (!first->kernels) report.efficiency = device.efficiency;
   for (const Trial& trial :
        first->kernels ? trials_by_kernels(device, *first->kernels) : trials_by_roofline(device)) {
     auto other = first_on(trial, search, report);

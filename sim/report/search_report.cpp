@@ -406,12 +406,11 @@ std::string to_json(const SearchReport& report, const std::string& version) {
   line("feasible", report.feasible);
   line("do_not_fit", report.misfits);
   line("cannot_run", report.cannot_run);
-  const bool by_kernels = report.too_close.has_value();
-  line("other_efficiencies", by_kernels ? Json::array() : others_json(report, "efficiency"));
-  if (by_kernels) {
-    line("other_speeds", others_json(report, "speed"));
-    line("too_close_to_first", *report.too_close);
-  }
+  const bool by_parts = !report.others.empty() && !report.others.front().part.empty();
+  line("other_efficiencies", by_parts ? Json::array() : others_json(report, "efficiency"));
+  if (by_parts || report.too_close)
+    line("other_speeds", by_parts ? others_json(report, "speed") : Json::array());
+  if (report.too_close) line("too_close_to_first", *report.too_close);
   Json own = nullptr;
   if (const auto& standing = report.facts.as_it_stands) {
     own = Json::object();

@@ -55,7 +55,7 @@ struct SearchReport {
   std::string why_not;    ///< The reason of the first layout that cannot run; "" = all can run.
   double efficiency = 0;  ///< The roofline's share of the peaks; 0 = no roofline gave the times.
   /// The number of `best` that are too close to the first to be told from it; nothing unless
-  /// kernels gave the times.
+  /// published runs say how sure the order of all `best` is.
   std::optional<std::size_t> too_close{};
   std::vector<OtherDevice> others;
   /// Other devices were not tried, since the scenario is not available.
@@ -92,8 +92,9 @@ SearchReport report(SearchPart part, SearchSelection selection);
 /// Predicts the best rows for other devices: by a roofline, those that reach 0.8 and 1.2 times the
 /// assumed share of their peaks; by kernels, those whose products, or links and network cards,
 /// reach 0.8 times their speed, products only of a preset. Counts the rows that are too close to
-/// the first. Does nothing if times are not estimated or a table of kernels is given, if the search
-/// varies the device, or if its objective is no speed.
+/// the first, if all best rows have expected_errors and are of one model. Does nothing if times are
+/// not estimated or are those of measured kernels, if the search varies the device, or if its
+/// objective is no speed.
 void try_other_devices(const Search& search, SearchReport& report);
 
 /// Sentences on how sure the order of the layouts is.

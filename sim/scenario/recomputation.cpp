@@ -166,16 +166,19 @@ std::optional<Diagnostic> offload_activations(Scenario& scenario, const ClusterC
   const auto longer = [](std::size_t count, Duration by) {
     return count == 0 ? "none" : fmt::format("{}, by {} in all", count, to_text(by));
   };
+  const std::optional<std::int64_t>& batch = scenario.model->profile.measurements.front().batch;
+  const bool is_of_run = !batch || *batch == scenario.micro_batch_size;
   scenario.notes.push_back(fmt::format(
       "schedule.offload: {:g} % of what {} layers keep, over {}; forwards that this makes longer: "
-      "{}; backwards: {}{}",
+      "{}; backwards: {}{}{}",
       100 * share->value, effect.layers, to_text(*cluster.host_link),
       longer(effect.longer_forwards, effect.forward),
       longer(effect.longer_backwards, effect.backward),
       effect.longer_inputs > effect.longer_backwards
           ? fmt::format("; first parts of split backwards: {}",
                         longer(effect.longer_inputs, effect.input))
-          : ""));
+          : "",
+      is_of_run ? "" : fmt::format(" (for micro-batches of {}, as in the profile)", *batch)));
   return std::nullopt;
 }
 

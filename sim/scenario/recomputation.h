@@ -59,7 +59,7 @@ std::optional<Diagnostic> resolve_recomputation(Scenario& scenario);
 
 /// Offloads the share of activations that the schedule says, with a note on what that takes.
 /// Errors: recomputation that keeps nothing but inputs; a host link that is not known. Requires: no
-/// layer waits for an estimate.
+/// layer waits for an estimate; micro_batch_size is resolved.
 std::optional<Diagnostic> offload_activations(Scenario& scenario, const ClusterChoice& cluster);
 
 /// The number of recomputed layers of each stage; empty if all layers are recomputed, or none.

@@ -38,8 +38,8 @@ class ScenarioResolver {
         &ScenarioResolver::resolve_group,          // the sharing in a device's group
         &ScenarioResolver::resolve_recomputation,  // if layers define it themselves
         &ScenarioResolver::estimate,               // times from FLOPs and bytes
-        &ScenarioResolver::offload,                // activations in the hosts' memory
         &ScenarioResolver::check_batches,          // against the profile
+        &ScenarioResolver::offload,                // activations in the hosts' memory
         &ScenarioResolver::apply_measured,         // links and overheads of the profile
     };
     for (const Pass pass : passes) {

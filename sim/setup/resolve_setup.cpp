@@ -9,7 +9,6 @@
 #include <map>
 #include <numeric>
 
-#include "models/profile/estimate.h"
 #include "schedules/order/check.h"
 #include "schedules/order/in_flight.h"
 #include "schedules/order/pairs.h"
@@ -18,6 +17,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/scenario/placement.h"
 #include "sim/setup/buckets.h"
+#include "sim/setup/expected_errors.h"
 #include "sim/setup/file_order.h"
 #include "sim/setup/measured_spreads.h"
 #include "sim/setup/setup_checks.h"
@@ -434,7 +434,7 @@ Result<std::vector<LayerCosts>> layer_costs(const Scenario& scenario, TrainingSe
   const Profile& profile = scenario.model->profile;
   SizedCosts sized = costs_at(profile, scenario.micro_batch_size);
   if (!sized.estimated.empty()) setup.estimated.push_back(sized.estimated);
-  setup.errors = errors_at(profile, scenario.micro_batch_size, scenario.schedule.slices.count);
+  setup.errors = expected_errors(scenario);
   if (setup.errors) setup.estimated.push_back(estimate_of(*setup.errors));
   if (const SliceChoice& slices = scenario.schedule.slices; slices.count > 1) {
     cut_into_slices(sized.layers, slices.count);

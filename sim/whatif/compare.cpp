@@ -206,6 +206,7 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
   run.slices = p.setup.slices;
   run.iteration_time_s = p.iteration_time_s;
   run.likely_time = p.likely_iteration_time();
+  if (p.setup.errors) run.setting = p.setup.errors->setting;
   run.throughput_samples_per_s = p.throughput_samples_per_s;
   run.devices_used = p.devices_used();
   run.devices_in_all = p.devices_in_all();

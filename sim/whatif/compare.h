@@ -39,6 +39,7 @@ struct ComparedRun {
   std::int64_t slices = 1;  ///< Per micro-batch.
   double iteration_time_s = 0;
   std::optional<TimeRange> likely_time;  ///< See PublishedErrors; nothing = unknown.
+  std::string setting;                   ///< PublishedErrors::setting; "" = unknown.
   std::optional<double> throughput_samples_per_s;
   std::optional<double> model_flops_utilization;
   double bubble_fraction = 0;  ///< The steady state's, if there is one.
@@ -83,7 +84,7 @@ struct RefusedRun {
 ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title);
 
 /// Reads a compared run from a file that `simulate --json` or `run --json` wrote. Errors: no JSON;
-/// another version or kind of file; missing keys.
+/// another version or kind of file; missing keys; an interval that ends before it begins.
 Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std::string title);
 
 /// The closing sentences. They give the properties in which the runs are unlike, and the runs that

@@ -74,6 +74,14 @@ void read_devices(ResultReader& reader, const Json& json, double mini_batches, C
   }
 }
 
+/// Reads the interval of the iteration time, which only some results have.
+void read_interval(ResultReader& reader, const Json& json, ComparedRun& run) {
+  if (!json.contains("iteration_time_interval_s")) return;
+  const Json& interval = json["iteration_time_interval_s"];
+  run.likely_time = TimeRange{reader.number(interval, "low"), reader.number(interval, "high")};
+  if (interval.contains("setting")) run.setting = reader.text(interval, "setting");
+}
+
 /// The texts of a list; other items are left out.
 std::vector<std::string> texts_of(ResultReader& reader, const Json& json, const std::string& key) {
   std::vector<std::string> texts;
@@ -121,10 +129,7 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
     run.model_flops_utilization = reader.number_or_null(json, "model_flops_utilization");
   if (json.contains("sent_in_groups_fraction"))
     run.sent_in_groups_fraction = reader.number_or_null(json, "sent_in_groups_fraction");
-  if (json.contains("iteration_time_interval_s")) {
-    const Json& interval = json["iteration_time_interval_s"];
-    run.likely_time = TimeRange{reader.number(interval, "low"), reader.number(interval, "high")};
-  }
+  read_interval(reader, json, run);
   run.communication_stall_fraction = reader.number(json, "communication_stall_fraction");
   read_devices(reader, json, static_cast<double>(reader.count(json, "mini_batches")), run);
   const auto steady = reader.number_or_null(json, "steady_bubble_fraction");
@@ -154,6 +159,11 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
     return input_error(
         whole, fmt::format("no result: '{}' is missing or of another type", missing.front()),
         "a result is what simulate --json or run --json writes");
+  }
+  if (run.likely_time && run.likely_time->low_s > run.likely_time->high_s) {
+    return input_error(whole,
+                       "no result: 'low' of its iteration_time_interval_s is larger than 'high'",
+                       "a result is what simulate --json or run --json writes");
   }
   return run;
 }

@@ -70,6 +70,14 @@ TEST_CASE("what a layer says is made again for its backward, and for no longer")
   CHECK(buckets("selective") == microseconds(104'300));
 }
 
+/// The note on schedule.offload; "" without one.
+std::string offload_note(const Outcome& outcome) {
+  for (const std::string& note : outcome.setup.notes) {
+    if (note.starts_with("schedule.offload: ")) return note;
+  }
+  return "";
+}
+
 TEST_CASE("a device holds the share that is offloaded in two layers alone") {
   // Two layers a stage of 100 B each; 40 B of them take 40 us.
   const auto run = [](const std::string& schedule) {
@@ -88,7 +96,7 @@ TEST_CASE("a device holds the share that is offloaded in two layers alone") {
   CHECK(some.memory[0].peak.activations == Bytes{3 * 120});
   CHECK(all.memory[0].peak.temporary == Bytes{});
   CHECK(some.memory[0].peak.temporary == Bytes{2 * 40});
-  CHECK(some.setup.notes.front() ==
+  CHECK(offload_note(some) ==
         "schedule.offload: 40 % of what 4 layers keep, over 1 MB/s; forwards that this makes "
         "longer: 4, by 120 us in all; backwards: none");
   // With selective recomputation, of the 40 B that it leaves.
@@ -106,6 +114,23 @@ TEST_CASE("a device holds the share that is offloaded in two layers alone") {
                    "cluster: {host_link: 1 GB/s}\nschedule: {name: gpipe, micro_batches: 3, "
                    "offload: 1, recompute: layers}\n") ==
         "schedule.offload is 1, and schedule.recompute keeps inputs alone");
+}
+
+TEST_CASE("what offloading makes longer is told of the profile's micro-batches") {
+  const auto note = [](int size) {
+    const Outcome outcome = predicted(fmt::format(
+        "version: 1\nmodel:\n  batch: 2\n  layers:\n    - {{name: a, forward: 10 us, backward: 20 "
+        "us, output: 10 B, activation: 100 B}}\ncluster: {{host_link: 1 MB/s}}\nplan: {{stages: "
+        "1}}\nschedule: {{name: gpipe, micro_batches: 3, offload: 0.5}}\ntraining: "
+        "{{micro_batch_size: {}}}\n",
+        size));
+    return offload_note(outcome);
+  };
+  const std::string of_profile =
+      "schedule.offload: 50 % of what 1 layers keep, over 1 MB/s; forwards that this makes longer: "
+      "1, by 40 us in all; backwards: 1, by 30 us in all";
+  CHECK(note(2) == of_profile);
+  CHECK(note(4) == of_profile + " (for micro-batches of 2, as in the profile)");
 }
 
 /// A model with layers of all sizes, branches and links; each layer's line by `line`.

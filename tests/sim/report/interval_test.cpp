@@ -90,6 +90,50 @@ TEST_CASE("the order is said to be surer for runs of one model alone") {
   CHECK_FALSE(tells());
 }
 
+TEST_CASE("the order is said to be surer for runs on one device with one stack alone") {
+  const auto run_on = [](const std::string& device, const std::vector<std::string>& overrides) {
+    return compared(std::make_shared<const Outcome>(predicted(device, overrides)), "run");
+  };
+  const ComparedRun one = run_on("h100-sxm", {});
+  const auto tells = [&](const ComparedRun& other) {
+    return to_table({one, other}, {}).find(order_sentence()) != std::string::npos;
+  };
+  CHECK(one.setting == "h100-sxm with megatron-core");
+  CHECK(tells(run_on("{preset: h100-sxm}", {"schedule.name=gpipe"})));
+  CHECK(tells(run_on("h100-sxm", {"model.dtype=fp16"})));
+  CHECK_FALSE(tells(run_on("h100-sxm", {"model.dtype=fp32"})));  // has no interval
+  CHECK_FALSE(tells(run_on("a100-sxm-80gb", {})));
+  CHECK_FALSE(tells(run_on("{preset: h100-sxm, stack: eager-2023}", {})));
+  const ComparedRun other_rates =
+      run_on("{preset: h100-sxm, link: 300 GB/s, network: 25 GB/s, link_overlap: 0.5}", {});
+  CHECK(other_rates.setting ==
+        "h100-sxm, link 300 GB/s, network 25 GB/s, link_overlap 0.5 with megatron-core");
+  CHECK_FALSE(tells(other_rates));
+  const ComparedRun of_numbers = run_on("{peak: 600 TFLOP/s, memory_bandwidth: 2 TB/s}", {});
+  CHECK(of_numbers.setting ==
+        "the given device, peak 600 TFLOP/s, memory_bandwidth 2000 GB/s with megatron-core");
+}
+
+TEST_CASE("a result without a setting, or with an interval that ends before it begins") {
+  const Outcome outcome = predicted("h100-sxm");
+  const std::string text = to_json(outcome, "1.2.3");
+  const auto changed = [&](const auto& change) {
+    Json json = Json::parse(text);
+    change(json["iteration_time_interval_s"]);
+    return read_result(text_source("it.json", json.dump()), "read");
+  };
+  const auto older = changed([](Json& interval) { interval.erase("setting"); });
+  REQUIRE(older);
+  CHECK(older->likely_time);
+  CHECK(older->setting.empty());
+  CHECK(to_table({*older, *older}, {}).find(order_sentence()) == std::string::npos);
+  const auto turned = changed([](Json& interval) { interval["low"] = 1e9; });
+  REQUIRE_FALSE(turned);
+  CHECK(to_text(turned.problems()).find("'low' of its iteration_time_interval_s is larger") !=
+        std::string::npos);
+  CHECK_FALSE(changed([](Json& interval) { interval["setting"] = 5; }));
+}
+
 TEST_CASE("an interval is wider where the rates of a device are not its preset's") {
   const auto basis = [](const std::string& more) {
     const Outcome outcome = predicted(fmt::format("{{preset: h100-sxm{}}}", more));
@@ -103,12 +147,16 @@ TEST_CASE("an interval is wider where the rates of a device are not its preset's
   CHECK(basis(", peak: 800 TFLOP/s") == ErrorBasis::left_out);
   CHECK(basis(", memory_bandwidth: 2.4 TB/s") == ErrorBasis::left_out);
   CHECK(basis(", fp8_peak: 1 PFLOP/s") == ErrorBasis::same);  // nothing is in fp8
+  CHECK(basis(", link_overlap: 0.5") == ErrorBasis::left_out);
+  CHECK(basis(", network_overlap: 0") == ErrorBasis::left_out);
 }
 
-TEST_CASE("no published run says how sure times in fp32 or of slices are") {
+TEST_CASE("no published run says how sure times in fp32, of slices or of asynchronous runs are") {
   CHECK(predicted("h100-sxm", {"model.dtype=fp16"}).likely_iteration_time());
   CHECK_FALSE(predicted("h100-sxm", {"model.dtype=fp32"}).likely_iteration_time());
   CHECK_FALSE(predicted("h100-sxm", {"schedule.slices=2"}).likely_iteration_time());
+  CHECK_FALSE(predicted("h100-sxm", {"schedule.name=pipedream"}).likely_iteration_time());
+  CHECK(predicted("h100-sxm", {"training.flush=none"}).likely_iteration_time());
 }
 
 TEST_CASE("a time from a roofline, or of a real run, has none") {

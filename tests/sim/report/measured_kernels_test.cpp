@@ -132,6 +132,23 @@ TEST_CASE("a table that has nearly nothing changes neither words nor how sure a 
   CHECK_FALSE(measured.likely_iteration_time());
 }
 
+TEST_CASE("a table's times of launches are told, and leave no interval") {
+  const Trial trial;
+  KernelTable table = trial.table(1, trial.table(1).rows.size() - 1);
+  table.rows.front().key.sizes.front() += 1'000'000;  // far from every kernel of the model
+  table.launch = LaunchTimes{.gap = Duration{5'000'000}, .per_op = {}, .host_per_op = {}};
+  const Outcome outcome = trial.predicted(trial.with(table));
+  CHECK(outcome.iteration_time_s > 2 * trial.predicted("h100-sxm").iteration_time_s);
+  CHECK(has(outcome.setup.estimated,
+            "none of them in table.yaml (NVIDIA H100 80GB HBM3), launches as the table says, for "
+            "h100-sxm"));
+  CHECK_FALSE(outcome.likely_iteration_time());
+  KernelTable all = trial.table(1);
+  all.launch = table.launch;
+  CHECK(has(trial.predicted(trial.with(all)).setup.estimated,
+            "closure 1.1 of products, launches as the table says, for h100-sxm"));
+}
+
 TEST_CASE("of several batches the first decides the shares of kernels") {
   const Trial trial;
   const Scenario scenario = trial.read("h100-sxm");
@@ -150,12 +167,13 @@ TEST_CASE("of several batches the first decides the shares of kernels") {
 
 TEST_CASE("a search by measured kernels tries no other rates, and calls nothing too close") {
   const Trial trial;
-  const auto told_with = [&](const std::string& device) {
+  const auto told_with = [&](const std::string& device,
+                             const std::vector<std::string>& arguments = {}) {
     const std::string text = fmt::format(
         "version: 1\nname: small\nmodel: {{huggingface: config.json, sequence: 128}}\n"
         "cluster: {{gpus: 2, device: {}}}\ntraining: {{mini_batch_size: 4}}\n",
         device);
-    const auto search = Search::parse(trial.source(text), {});
+    const auto search = Search::parse(trial.source(text), arguments);
     REQUIRE_MESSAGE(search, (search ? "" : to_text(search.problems())));
     auto run = run_search(*search);
     REQUIRE(run);
@@ -170,6 +188,23 @@ TEST_CASE("a search by measured kernels tries no other rates, and calls nothing 
   CHECK(measured.best.size() > 1);
   CHECK_FALSE(measured.too_close);
   CHECK(doubts(measured).empty());
+  KernelTable unused = trial.table(1, trial.table(1).rows.size() - 1);
+  unused.rows.front().key.sizes.front() += 1'000'000;
+  const SearchReport with_unused = told_with(trial.with(unused));
+  CHECK(with_unused.too_close == modelled.too_close);
+  CHECK(with_unused.others.size() == 2);
+  for (const std::string unpublished :
+       {"model.dtype=fp32", "model.dtype=bf16,fp32", "schedule.slices=2"}) {
+    CAPTURE(unpublished);
+    const SearchReport told = told_with("h100-sxm", {unpublished});
+    CHECK_FALSE(told.too_close);
+    CHECK(told.others.size() == 2);
+    CHECK(to_table(told).find(order_sentence()) == std::string::npos);
+    const auto json = nlohmann::json::parse(to_json(told, "1"));
+    CHECK_FALSE(json.contains("too_close_to_first"));
+    CHECK(json.at("other_speeds").size() == 2);
+    CHECK(json.at("other_efficiencies").empty());
+  }
 }
 
 TEST_CASE("a table of another device is noted, and one that changes nothing, too") {

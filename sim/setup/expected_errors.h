@@ -1,0 +1,17 @@
+// The errors that published runs lead to expect of a scenario's prediction.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+
+#include "models/kernels/published_errors.h"
+#include "sim/scenario/scenario.h"
+
+namespace plumbline {
+
+/// Those of its costs (errors_at). Nothing for an asynchronous schedule, which no published run
+/// has.
+std::optional<PublishedErrors> expected_errors(const Scenario& scenario);
+
+}  // namespace plumbline
