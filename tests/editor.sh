@@ -17,12 +17,7 @@ skip() {
   exit 77
 }
 
-for kind in scenario profile network kernels; do
-  file=schema/$kind.schema.json
-  [ "${PLUMBLINE_UPDATE_GOLDEN-}" = 1 ] && mkdir -p schema && "$plumbline" schema "$kind" -o "$file"
-  "$plumbline" schema "$kind" | diff -u --label "$file" --label "plumbline schema $kind" "$file" - || exit 1
-done
-echo "schema/ is what the command prints"
+bash tests/schemas.sh "$plumbline" || exit 1
 
 command -v node > /dev/null || skip "node is not installed"
 [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || skip "node $(node --version) is older than 20"
