@@ -13,7 +13,7 @@ Sent sent_to_experts(SaturatingCount exchanged, const ExpertRouting& routing,
                      const TransformerOptions& options) {
   const Bytes all = {exchanged.value()};
   if (all.count == 0) return {};
-  // Of those that divide an expert, each has a part of its tokens sent to it.
+  // Each device that divides an expert has a part of its tokens sent to it.
   const std::int64_t devices = options.expert_parallel;
   const std::int64_t servers = options.expert_servers();
   if (options.dispatch == Dispatch::per_expert) {

@@ -275,7 +275,7 @@ class ConfigReader {
     shape_.feed_forward_bias = true;
   }
 
-  /// What families with plain MLPs have of their own.
+  /// Reads the keys that families with plain MLPs have of their own.
   void read_plain_mlp(SectionReader& file, const Family& family) {
     const bool is_phi = family.name == "phi";
     set_plain_mlp(is_phi || (family.name == "starcoder2" && flag(file, "use_bias", true)));

@@ -11,7 +11,7 @@
 namespace plumbline {
 namespace {
 
-/// What attention reads.
+/// The bytes that attention reads.
 SaturatingCount queries_keys_values(const LayerDerivation& layer) {
   const auto found = std::find_if(layer.kept.begin(), layer.kept.end(), [](const Term& term) {
     return term.what == "queries, keys, values";

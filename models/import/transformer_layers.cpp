@@ -102,8 +102,8 @@ class Deriver : LayerBuilder {
                                   compressed ? "q + c + r" : "c + r",
                                   (compressed ? n_.q : 0) + n_.c + n_.r});
     }
-    // Of n + r and v numbers: a product for the scores and one for their sums, and for the backward
-    // of each two; with flash attention as in plain_attention, and the scores once more.
+    // A product over n + r numbers makes the scores, one over v their sums, and the backward of
+    // each takes two; with flash attention as in plain_attention, and the scores once more.
     const SaturatingCount pairs = n_.T * n_.s * n_.a;
     const std::int64_t both = options_.flash_attention ? 1 : 2;  // halves of the pairs
     const std::string_view twice = options_.flash_attention ? "" : "2 ";
@@ -238,7 +238,7 @@ class Deriver : LayerBuilder {
     finish(layer, sum(layer.parameters), {});
     share_products(layer, layer_part::kNone);
     layer.output = {};
-    // Of its output the loss alone: a number for each token.
+    // The group adds up the loss alone: a number for each token.
     layer.all_reduced = {};
     if (by_tokens()) {
       layer.gathered = outputs * whole_bytes();
@@ -255,9 +255,9 @@ class Deriver : LayerBuilder {
  private:
   /// Numbers of an expert.
   SaturatingCount expert_numbers() const { return 3 * n_.h * n_.x; }
-  /// Of the shared experts together.
+  /// The parameters of the shared experts together.
   SaturatingCount shared_numbers() const { return 3 * n_.h * n_.y; }
-  /// Of the tokens of a device, a copy for each of their experts.
+  /// The numbers of a device's tokens, with a copy for each of their experts.
   SaturatingCount routed_numbers() const { return n_.k * n_.M * n_.h; }
   SaturatingCount routed_bytes() const { return n_.e * routed_numbers(); }
   std::string routed_symbol() const { return n_.M.value() == n_.T.value() ? "T" : "R"; }
@@ -301,7 +301,7 @@ class Deriver : LayerBuilder {
                  layer_part::kSharedExperts);
   }
 
-  /// What they keep until the backward.
+  /// Adds the tensors that experts keep until the backward.
   void keep_experts(LayerDerivation& layer) const {
     const std::int64_t parts = expert_parts();
     const std::string m = routed_symbol();
@@ -329,7 +329,7 @@ class Deriver : LayerBuilder {
     add_kept_tokens(layer, "output, the residual added");
   }
 
-  /// What they read and write.
+  /// Adds the bytes that experts read and write.
   void finish_experts(LayerDerivation& layer) const {
     // With tokens enough every expert has some.
     const SaturatingCount choices = expert_parts() * n_.k * n_.M;
@@ -346,7 +346,7 @@ class Deriver : LayerBuilder {
     }
   }
 
-  /// What devices send each other in front of experts and behind.
+  /// Adds the bytes that devices send each other in front of experts and behind.
   void send_tokens(LayerDerivation& layer) const {
     // Whole experts take their own tokens as they are; shared ones are products as any other.
     if (!is_exchanged() || has_shared())

@@ -16,7 +16,7 @@
 
 namespace plumbline {
 
-/// What the devices that share a sample send each other for attention.
+/// The exchange between devices that share a sample, for attention.
 enum class ContextExchange : std::uint8_t {
   /// All keys and values go to all devices (Liu et al. 2023, Ring Attention, section 3).
   keys,
@@ -36,7 +36,7 @@ constexpr ContextExchange context_exchange_of(std::string_view name) {
   return name == kContextExchanges[0] ? ContextExchange::keys : ContextExchange::heads;
 }
 
-/// What the options are called where the user gives them, for messages.
+/// The names of the options where the user gives them, for messages.
 struct TransformerOptionNames {
   std::string_view sequence, batch, dtype, tensor_parallel, sequence_parallel, context_parallel,
       context_exchange, expert_parallel, expert_tensor_parallel, dispatch, devices_per_server,
@@ -93,12 +93,12 @@ struct TransformerOptions {
   std::int64_t expert_tensor_parallel = 1;
   Dispatch dispatch = Dispatch::per_expert;
   bool dispatch_given = false;  ///< Somebody asked for it.
-  /// Of all of these; those of a tensor-parallel group are neighbours, then those of a
-  /// context-parallel one. Nothing: all are in one server.
+  /// The devices of the group in one server. Those of a tensor-parallel group are neighbours, then
+  /// those of a context-parallel one. Nothing: all are in one server.
   std::optional<std::int64_t> devices_per_server;
   bool flash_attention = true;  ///< Scores are never kept, and only those not masked are computed.
-  /// Of a gated MLP the gate's activation is never kept. That of an expert is multiplied with the
-  /// router's share in the same kernel, so that its output need not be kept for that.
+  /// A gated MLP never keeps the activation of its gate. An expert multiplies it with the router's
+  /// share in the same kernel, so that its output need not be kept for that.
   bool fused_swiglu = false;
   /// Linear layers multiply in fp8 and keep their inputs so, but for the head and the routers;
   /// attention, norms, parameters and what lies between layers stay as they are (DeepSeek-AI 2024,
@@ -127,7 +127,7 @@ struct TransformerOptions {
   std::int64_t repeats_of_keys(std::int64_t heads) const {
     return exchanges_heads() ? std::max<std::int64_t>(1, context_parallel / heads) : 1;
   }
-  /// Of the devices that share a sample, those in one server.
+  /// The devices in one server that share a sample's tokens.
   std::int64_t context_neighbours() const {
     const std::int64_t server = devices_per_server.value_or(devices_per_sample());
     return std::clamp<std::int64_t>(server / tensor_parallel, 1, context_parallel);
@@ -139,7 +139,7 @@ struct TransformerOptions {
     return expert_parallel > 1 ? expert_parallel * expert_tensor_parallel : 1;
   }
   std::int64_t devices_per_sample() const { return tensor_parallel * context_parallel; }
-  /// That the group has to itself.
+  /// The servers that the group has to itself.
   std::int64_t servers() const {
     return fits_in_server(group()) ? 1 : group() / *devices_per_server;
   }
@@ -157,11 +157,11 @@ struct TransformerOptions {
   }
 
   std::int64_t tokens() const { return sequence * batch; }
-  /// Of a micro-batch of the device, of which context parallelism leaves others the rest.
+  /// The tokens of a micro-batch that the device has; context parallelism leaves others the rest.
   std::int64_t own_tokens() const { return tokens() / context_parallel; }
 };
 
-/// What is dropped: what the options say, else the file; absent where neither does.
+/// The rates of dropout: those of the options, else of the file; absent where neither has them.
 inline DropoutRates dropout_of(const TransformerShape& shape, const TransformerOptions& options) {
   const auto first = [&](const std::optional<double>& own, const std::optional<double>& of_file) {
     return own ? own : options.dropout ? options.dropout : of_file;

@@ -66,7 +66,7 @@ void add_divided_lines(std::vector<std::string>& lines, const LayerDerivation& l
                               options.sequence_parallel ? "R" : "T"));
 }
 
-/// Of a block whose attention and MLP run side by side.
+/// Adds the lines of a block whose attention and MLP run side by side.
 void add_parallel_lines(std::vector<std::string>& lines, const LayerDerivation& layer,
                         const TransformerOptions& options) {
   lines.emplace_back("  attention's output: forward and backward for the input also twice e T h");
@@ -98,7 +98,7 @@ void add_embedding_lines(std::vector<std::string>& lines, const LayerDerivation&
     lines.emplace_back("  dropout: either moves the output twice and its mask once besides");
 }
 
-/// Of a layer that multiplies.
+/// Adds the lines on memory of a layer with products.
 void add_memory_lines(std::vector<std::string>& lines, const LayerDerivation& layer,
                       const TransformerShape& shape, const TransformerOptions& options) {
   lines.emplace_back("memory_traffic: weights, input (of each of its norms), and twice what is");
@@ -125,7 +125,7 @@ void add_memory_lines(std::vector<std::string>& lines, const LayerDerivation& la
   }
 }
 
-/// Of keys and values that the devices which share a sample gather.
+/// Adds the lines on keys and values that devices which share a sample gather.
 void add_gathered_lines(std::vector<std::string>& lines, const Term& gathered,
                         const TransformerOptions& options) {
   const std::int64_t devices = options.context_parallel;
@@ -138,7 +138,7 @@ void add_gathered_lines(std::vector<std::string>& lines, const Term& gathered,
   lines.emplace_back("  memory_traffic: each is written and read besides");
 }
 
-/// Of heads that they exchange.
+/// Adds the lines on heads that such devices exchange.
 void add_heads_lines(std::vector<std::string>& lines, const Term& heads,
                      const TransformerOptions& options) {
   const std::int64_t devices = options.context_parallel;
@@ -164,7 +164,7 @@ std::string dispatch_note(const ExpertRouting& routing, const TransformerOptions
                                  : "");
 }
 
-/// What devices that share a sample send each other.
+/// "keys and values", or the other numbers that devices which share a sample exchange.
 std::string context_words(const TransformerShape& shape, const TransformerOptions& options) {
   if (!options.exchanges_heads()) return "keys and values";
   const std::int64_t repeats =
@@ -176,7 +176,7 @@ std::string context_words(const TransformerShape& shape, const TransformerOption
           : "");
 }
 
-/// What a device of the scenario stands for, and what the devices of such a group share.
+/// Adds notes on the group that a device of the scenario stands for, and on what its devices share.
 void add_group_notes(const TransformerShape& shape, const TransformerOptions& options,
                      std::vector<std::string>& notes) {
   const std::int64_t t = options.tensor_parallel;
@@ -229,7 +229,7 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
                               kReplicated));
 }
 
-/// Those of the chosen modules that no layer of the shape has.
+/// The chosen modules that no layer of the shape has.
 RecomputeModules absent_modules(const TransformerShape& shape, RecomputeModules chosen) {
   const auto has = [&](RecomputeModule module) {
     using enum RecomputeModule;

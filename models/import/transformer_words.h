@@ -19,19 +19,20 @@ namespace plumbline {
 std::vector<std::string> formula_lines(const LayerDerivation& layer, const TransformerShape& shape,
                                        const TransformerOptions& options);
 
-/// What is told above all layers: the symbols of their formulas.
+/// The lines above all layers: the symbols of their formulas.
 std::vector<std::string> head_lines(const TransformerShape& shape,
                                     const TransformerOptions& options);
 
-/// What the numbers stand for, and what they do not cover. `group` is that of the profile.
+/// Notes on the meaning of the numbers, and on the costs that they leave out. `group` is that of
+/// the profile.
 std::vector<std::string> notes_of(const TransformerShape& shape, const TransformerOptions& options,
                                   const DeviceGroup& group);
 
-/// What of the shape the numbers do not cover.
+/// Notes on the parts of the shape that the numbers leave out.
 std::vector<std::string> uncounted(const TransformerShape& shape,
                                    const TransformerOptions& options);
 
-/// What the profile says of its origin.
+/// The origin that the profile states.
 std::map<std::string, std::string> provenance_of(const TransformerShape& shape,
                                                  const TransformerOptions& options);
 

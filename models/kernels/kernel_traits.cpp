@@ -12,7 +12,7 @@
 namespace plumbline {
 namespace {
 
-// Where the numbers of measured devices come from, if nothing else stands beside them:
+// Sources of the numbers of measured devices, unless another stands beside them:
 // - Products: fitted to half of the points (m >= 1024, n >= 512, k >= 256) of the measured tables
 //   of github.com/ai-dynamo/aiconfigurator (gemm_perf, TensorRT-LLM 1.x), and held against the
 //   other half. The times in fp8 hold a cast of the input there, which is left out.
@@ -49,9 +49,9 @@ constexpr AttentionRates kBlackwellAttention = {
                 .fill = 2.5},
     .backward = {.at = {{{64, .34, 300}, {128, .45, 300}, {192, .354, 300}, {}}}, .fill = .5}};
 
-/// Of an H20, whose products are slow beside its exponentials. Forward: Dao-AILab/flash-attention,
-/// issue 1310: 129 of 148 TFLOP/s without a mask; with one 109 and 108 for 2,048 tokens in heads of
-/// 64 and 128. Backward: as much slower as on an H100.
+/// Attention on an H20, whose products are slow beside its exponentials. Forward:
+/// Dao-AILab/flash-attention, issue 1310: 129 of 148 TFLOP/s without a mask; with one 109 and 108
+/// for 2,048 tokens in heads of 64 and 128. Backward: as much slower as on an H100.
 constexpr AttentionRates kH20Attention = {
     .forward = {.at = {{{64, .87, 222}, {128, .87, 119}, {}, {}}}, .fill = .85},
     .backward = {.at = {{{64, .74, 222}, {128, .74, 119}, {}, {}}}, .fill = .85}};
@@ -322,7 +322,7 @@ AttentionRates attention_rates(const KernelTraits& traits, AttentionKind kind, d
   const double clocks = static_cast<double>(traits.multiprocessors) * traits.clock_hz;
   const double scale = std::min(1.0, clocks / a100_clocks * a100_peak / peak);
   // The paper gives FlashAttention 1 25 to 40 % of an A100: the level in it is from published runs.
-  // That of 2 is SimuMax's.
+  // The level of FlashAttention 2 is SimuMax's.
   return kind == AttentionKind::flash_1 ? flash_attention(.37, .31, scale)
                                         : flash_attention(.63, .58, scale);
 }

@@ -55,8 +55,8 @@ struct PublishedErrors {
   RunKind kind = RunKind::dense;
   ErrorBasis basis = ErrorBasis::same;
   std::int64_t runs = 0;  ///< The number of runs behind these numbers.
-  /// What the predicted run is on: "h100-sxm with megatron-core", the device and its stack. Rates
-  /// that are not those of its preset follow the device.
+  /// The device and the stack of the predicted run: "h100-sxm with megatron-core". Rates that are
+  /// not those of its preset follow the device.
   std::string setting{};
 };
 

@@ -29,7 +29,7 @@ class NamedOps {
   void report_unused();
 
  private:
-  /// What the work of a layer says, too.
+  /// The sums over a list of ops, which the work of its layer states, too.
   struct Sums {
     OpFlops flops;
     OpFlops fp8_flops;

@@ -77,7 +77,7 @@ std::string OpTexts::new_name(const Layer& layer) {
   const std::string& own = layer.kind.empty() ? layer.name : layer.kind;
   const std::string base = own.size() <= kLongestName ? own : "ops";
   std::string name = base;
-  // As a reader sees them: two names may differ by bytes that are no text.
+  // Names are compared as a reader sees them: two may differ by bytes that are no text.
   for (int number = 2; !used_.insert(yaml_scalar(name)).second; ++number)
     name = fmt::format("{}_{}", base, number);
   return name;

@@ -10,8 +10,8 @@
 
 namespace plumbline {
 
-/// Those of its costs (errors_at). Nothing for an asynchronous schedule, which no published run
-/// has.
+/// The errors of a scenario's costs (errors_at). Nothing for an asynchronous schedule, which no
+/// published run has.
 std::optional<PublishedErrors> expected_errors(const Scenario& scenario);
 
 }  // namespace plumbline

@@ -187,6 +187,10 @@ TEST_CASE(
         doctest::Approx(1e-3 * model.modelled_seconds(some) / model.modelled_seconds(all)));
   table.rows.push_back(row_of(some, 2e-3));
   CHECK(with(table).seconds(some) == doctest::Approx(2e-3));
+  // 10 heads of keys are no multiple of 3 devices: no attention over fewer heads does as much.
+  const AttentionKernel uneven{false, 1, 2048, 6144, 30, 10, 128, 128};
+  table.rows = {row_of(AttentionKernel{false, 1, 6144, 6144, 10, 3, 128, 128}, 1e-3)};
+  CHECK(with(table).time_of(uneven).origin == KernelOrigin::modelled);
 }
 
 TEST_CASE("a pass adds up its kernels by how their times came about") {

@@ -41,7 +41,7 @@ struct Hold {
   std::int64_t end;
 };
 
-/// What one mini-batch holds: each device as a whole, from its first op until its update and the
+/// The holds of one mini-batch: each device as a whole, from its first op until its update and the
 /// gathers of its weights are over; each link and each half of a card hold by hold.
 std::map<std::string, std::vector<Hold>> holds_of(const OpGraph& graph, const Trace& trace) {
   std::map<std::string, std::vector<Hold>> holds;

@@ -1,4 +1,4 @@
-// What is said of a run without a flush: explanation, table, JSON, comparison, sweep.
+// Reports of a run without a flush: explanation, table, JSON, comparison, sweep.
 //
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>

@@ -264,14 +264,18 @@ TEST_CASE("--free takes the layout out, keeps the mini-batch and compares") {
   }
 }
 
+/// A llama whose layout on eight devices is open.
+std::string llama_on_eight(const TemporaryFolder& folder, const std::string& device) {
+  return fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048}}\n"
+      "cluster: {{gpus: 8, device: {}}}\nplan: {{data_parallel: fill}}\n"
+      "training: {{mini_batch_size: 32}}\n",
+      folder.file("llama.json", kLlama), device);
+}
+
 TEST_CASE("a search by kernels says who is too close to the first, and who is first elsewhere") {
   const TemporaryFolder folder;
-  const std::string text = fmt::format(
-      "version: 1\nmodel: {{huggingface: {}, sequence: 2048}}\n"
-      "cluster: {{gpus: 8, device: h100-sxm}}\nplan: {{data_parallel: fill}}\n"
-      "training: {{mini_batch_size: 32}}\n",
-      folder.file("llama.json", kLlama));
-  const Search search = search_of(text);
+  const Search search = search_of(llama_on_eight(folder, "h100-sxm"));
   SearchReport report = report_of(search, best(5));
   CHECK_FALSE(report.too_close);
   try_other_devices(search, report);
@@ -298,12 +302,8 @@ TEST_CASE("a search by kernels says who is too close to the first, and who is fi
 
 TEST_CASE("a device of numbers alone keeps its products: its peak decides its other traits") {
   const TemporaryFolder folder;
-  const std::string text = fmt::format(
-      "version: 1\nmodel: {{huggingface: {}, sequence: 2048}}\n"
-      "cluster: {{gpus: 8, device: {{peak: 600 TFLOP/s, memory_bandwidth: 2 TB/s, link: 300 GB/s, "
-      "memory: 80 GB}}}}\nplan: {{data_parallel: fill}}\ntraining: {{mini_batch_size: 32}}\n",
-      folder.file("llama.json", kLlama));
-  const Search search = search_of(text);
+  const Search search = search_of(llama_on_eight(
+      folder, "{peak: 600 TFLOP/s, memory_bandwidth: 2 TB/s, link: 300 GB/s, memory: 80 GB}"));
   SearchReport report = report_of(search, best(5));
   try_other_devices(search, report);
   CHECK(report.too_close);

@@ -1,4 +1,4 @@
-// What a scenario's plan and cluster say about the times of its kernels.
+// The times of kernels follow a scenario's plan and cluster.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/kernel_setting.h"
