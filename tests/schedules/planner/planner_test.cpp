@@ -389,6 +389,24 @@ TEST_CASE("what fits no memory names the fullest stage and what it lacks") {
         "(layers 'l1' to 'l1') lacks 2.467 KiB");
 }
 
+TEST_CASE(
+    "the temporary tensors of one layer, the largest, have room beside all that is added up") {
+  Small model;
+  for (const std::int64_t temporary : {50, 90, 30}) {
+    model.add(1, 2, 10, 100);
+    model.costs.back().temporary = {temporary};
+  }
+  model.connect({{0, 1}, {1, 2}});
+  Cluster cluster = two_levels(2, 3'000'000'000, 2, 1'000'000'000);
+  const PlannerInput input{.graph = model.graph, .costs = model.costs, .cluster = cluster};
+  CHECK(input.temporary() == Bytes{90});
+  CHECK_FALSE(input.memory());
+  cluster.memory = Bytes{1000};
+  CHECK(input.memory() == Bytes{910});
+  cluster.memory = Bytes{90};
+  CHECK(input.memory() == Bytes{1});
+}
+
 TEST_CASE("planning again gives the same plans; giving up is told") {
   Dice dice(7);
   const Small model = random_model(dice, 8, false, false);
