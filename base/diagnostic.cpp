@@ -14,6 +14,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/read_observer.h"
+
 namespace plumbline {
 namespace {
 
@@ -42,8 +44,9 @@ struct Excerpt {
   int column;  ///< Of the caret in `text`, from 1.
 };
 
-Excerpt excerpt(std::string_view line, int column) {
-  constexpr std::size_t max = 120;
+Excerpt excerpt(std::string_view line, int column, PageWidth width) {
+  constexpr std::size_t margin = 8;  // "  123 | "
+  const std::size_t max = width ? std::max(*width, 3 * margin) - margin : 120;
   const auto at = static_cast<std::size_t>(std::max(column, 1)) - 1;
   std::size_t first = 0;
   if (line.size() > max && at > max / 2) first = std::min(at - max / 2, line.size() - max);
@@ -87,13 +90,17 @@ Diagnostic input_error(const Mark& mark, std::string message, std::string help) 
           .fault = Fault::input};
 }
 
-std::string to_text(const Diagnostic& diagnostic) {
+std::string to_text(const Diagnostic& diagnostic, PageWidth width) {
   const Mark& mark = diagnostic.mark;
-  std::string text;
+  std::string head = "error: " + diagnostic.message;
   if (mark.source && mark.line > 0) {
-    text = fmt::format("{}:{}:{}: error: {}\n", printable(mark.source->name), mark.line,
-                       mark.column, diagnostic.message);
-    const Excerpt shown = excerpt(mark.source->line(mark.line), mark.column);
+    head = fmt::format("{}:{}:{}: {}", printable(mark.source->name), mark.line, mark.column, head);
+  } else if (mark.source) {
+    head = fmt::format("{}: {}", printable(mark.source->name), head);
+  }
+  std::string text = wrapped(head, width) + '\n';
+  if (mark.source && mark.line > 0) {
+    const Excerpt shown = excerpt(mark.source->line(mark.line), mark.column, width);
     const auto at = static_cast<std::size_t>(shown.column) - 1;
     const std::size_t before = columns_before(shown.text, at);
     const std::size_t end = at + static_cast<std::size_t>(std::max(mark.length, 1));
@@ -102,17 +109,13 @@ std::string to_text(const Diagnostic& diagnostic) {
     text += fmt::format("{:>5} | {}\n", mark.line, shown.text);
     text += fmt::format("      | {}^{}\n", std::string(before, ' '),
                         std::string(wide > 1 ? wide - 1 : 0, '~'));
-  } else if (mark.source) {
-    text = fmt::format("{}: error: {}\n", printable(mark.source->name), diagnostic.message);
-  } else {
-    text = fmt::format("error: {}\n", diagnostic.message);
   }
   text += diagnostic.detail;
-  if (!diagnostic.help.empty()) text += fmt::format("  help: {}\n", diagnostic.help);
+  if (!diagnostic.help.empty()) text += wrapped("  help: " + diagnostic.help, width) + '\n';
   return text;
 }
 
-std::string to_text(const Diagnostics& diagnostics) {
+std::string to_text(const Diagnostics& diagnostics, PageWidth width) {
   constexpr std::size_t max = 50;
   // Sources in the order in which they were first named, then by place.
   std::vector<const Source*> sources;
@@ -134,7 +137,7 @@ std::string to_text(const Diagnostics& diagnostics) {
       text += fmt::format("and {} more errors\n", sorted.size() - printed);
       break;
     }
-    std::string one = to_text(*std::get<3>(entry));
+    std::string one = to_text(*std::get<3>(entry), width);
     if (one == last) continue;
     text += one;
     last = std::move(one);
@@ -318,6 +321,7 @@ Result<std::shared_ptr<const Source>> read_file(const std::string& path, std::si
     }
   }
   if (file.bad()) return fail("cannot be read to its end");
+  if (ReadObserver* const observer = read_observer()) observer->read_whole(path, source->text);
   if (source->text.compare(0, 3, "\xEF\xBB\xBF") == 0)
     source->text.erase(0, 3);  // a byte-order mark
   return std::shared_ptr<const Source>(std::move(source));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/bug.h"
+#include "base/wrap.h"
 
 namespace plumbline {
 
@@ -63,10 +65,10 @@ Diagnostic input_error(const Mark& mark, std::string message, std::string help =
 
 /// The diagnostic as people read it: place, message, the line with a caret, help. Ends in a
 /// newline.
-std::string to_text(const Diagnostic& diagnostic);
+std::string to_text(const Diagnostic& diagnostic, PageWidth width = std::nullopt);
 
 /// All of them, in the order of their places within one source, each once.
-std::string to_text(const Diagnostics& diagnostics);
+std::string to_text(const Diagnostics& diagnostics, PageWidth width = std::nullopt);
 
 /// The length of the valid UTF-8 character at `at`, or 0 where there is none.
 /// Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF.

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/read_observer.h"
+
 namespace plumbline {
 namespace {
 
@@ -29,7 +31,11 @@ GzipFile::GzipFile(const std::string& path) : chunk_(kChunk) {
   }
   errno = 0;
   file_ = gzopen(path.c_str(), "rb");  // also reads plain files, unchanged
-  if (!file_) problem_ = cannot_be_read(errno);
+  if (!file_) {
+    problem_ = cannot_be_read(errno);
+  } else if (ReadObserver* const observer = read_observer()) {
+    observer->opened(path);
+  }
 }
 
 GzipFile::~GzipFile() {

@@ -51,6 +51,7 @@ struct BubbleArguments {
   std::vector<std::string> backward = {"2 ms"};
   std::string latency = "0 ms";
   std::string output;
+  PageArguments page;
 };
 
 /// Reads these texts as whole numbers from 1 to `max`.
@@ -106,9 +107,9 @@ int bubble(const BubbleArguments& arguments) {
   rows.reserve(questions.size());
   for (const BubbleQuestion& question : questions)
     rows.push_back({question, compare_bubbles(question)});
-  return write_output(
-      rows.size() == 1 ? to_text(rows.front().question, rows.front().answers) : to_text(rows),
-      arguments.output);
+  const Document text =
+      rows.size() == 1 ? to_table(rows.front().question, rows.front().answers) : to_table(rows);
+  return write_output(text.print(page_width(arguments.page, arguments.output)), arguments.output);
 }
 
 }  // namespace
@@ -140,6 +141,7 @@ void add_bubble(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("-o,--output", arguments->output, "write to this file instead of stdout")
       ->type_name("FILE");
+  add_page_arguments(*command, arguments->page);
   command->callback([arguments, &exit_code] { exit_code = bubble(*arguments); });
 }
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/document.h"
 #include "base/quantity.h"
 #include "base/table.h"
 #include "calibrate/cpu/calibration.h"
@@ -18,11 +19,11 @@
 #include "calibrate/measure/calibrate_network.h"
 #include "calibrate/measure/sampling.h"
 #include "cli/command.h"
-#include "cli/commit.h"
 #include "cli/interrupt.h"
 #include "cli/option_checks.h"
 #include "cli/progress.h"
 #include "cli/real.h"
+#include "cli/record/commit.h"
 #include "models/network/network_reader.h"
 #include "models/profile/profile_writer.h"
 #include "sim/scenario/model_section.h"
@@ -81,23 +82,17 @@ Result<KeptCalibration> resumed(CalibrationFile& file, const CalibrationHead& he
   auto kept = file.resume();
   if (!kept) return kept.problems();
   if (!*kept) {
-    std::fputs(fmt::format("note: there is no {} to go on with: measuring from the beginning\n",
-                           file.path())
-                   .c_str(),
-               stderr);
+    say(fmt::format("note: there is no {} to go on with: measuring from the beginning\n",
+                    file.path()));
     return KeptCalibration();
   }
   if (auto other = check_other_calibration(**kept, head)) return *other;
   if ((*kept)->cut_line > 0) {
-    std::fputs(fmt::format("note: {}:{}: the last line is cut off, and dropped\n", file.path(),
-                           (*kept)->cut_line)
-                   .c_str(),
-               stderr);
+    say(fmt::format("note: {}:{}: the last line is cut off, and dropped\n", file.path(),
+                    (*kept)->cut_line));
   }
-  std::fputs(fmt::format("note: {} passes in {} are kept in {}\n", (*kept)->passes(),
-                         to_text((*kept)->measured()), file.path())
-                 .c_str(),
-             stderr);
+  say(fmt::format("note: {} passes in {} are kept in {}\n", (*kept)->passes(),
+                  to_text((*kept)->measured()), file.path()));
   return **std::move(kept);
 }
 
@@ -120,7 +115,7 @@ int tell_interrupted(const CalibrationFile& file, std::size_t passes) {
                 "on\n",
                 passes, file.path())
           : "interrupted: nothing is kept\n";
-  std::fputs(text.c_str(), stderr);
+  say(text);
   return ExitCode::interrupted;
 }
 
@@ -190,7 +185,8 @@ std::string update_text(const Overheads& overheads) {
 
 int report(const std::string& output, const Calibration& calibration, std::string_view why) {
   const Profile& profile = calibration.model.profile;
-  return write_output(
+  Document text;
+  text.sentence(
       fmt::format("{}: {} layers at {} batch size{}\n"
                   "  passes    {}, {} dropped because {}\n"
                   "  noise     {} at most: half the 95 % interval of a stage's pass\n"
@@ -204,7 +200,8 @@ int report(const std::string& output, const Calibration& calibration, std::strin
                   to_text(profile.overheads->hand_over), update_text(*profile.overheads),
                   stamps_line(calibration), link_lines(profile), neighbours_line(calibration),
                   updates_line(calibration), in_flight_line(calibration)),
-      "");
+      12);
+  return write_output(text.print(page_width({}, "")), "");
 }
 
 /// `--check`: prints the devices, the libraries and what was proven. Errors go to stderr.
@@ -213,8 +210,7 @@ int check(std::uint32_t devices) {
   if (!proof) return fail(proof.problems());
   const int written = write_output(proof->text, "");
   if (written != ExitCode::done) return written;
-  for (const std::string& failure : proof->failures)
-    std::fputs(fmt::format("error: {}\n", failure).c_str(), stderr);
+  for (const std::string& failure : proof->failures) say(fmt::format("error: {}\n", failure));
   return proof->failures.empty() ? ExitCode::done : ExitCode::check_failed;
 }
 
@@ -234,9 +230,9 @@ int calibrate(Arguments arguments) {
   if (!devices) return fail(devices.problems());
   const CalibrationHead head = calibration_head(
       **devices, *network, options, fmt::format("plumbline {}, commit {}", kVersion, commit()));
-  const bool keeps = !arguments.output.empty();
+  const bool keeps = !arguments.output.empty() && !holds_outputs();
   CalibrationFile file(arguments.output);
-  if (arguments.resume) {
+  if (arguments.resume && !holds_outputs()) {
     auto kept = resumed(file, head);
     if (!kept) return fail(kept.problems());
     options.kept = *std::move(kept);
@@ -258,12 +254,11 @@ int calibrate(Arguments arguments) {
   if (!run->calibration) return tell_interrupted(file, run->passes);
   Calibration& calibration = *run->calibration;
   // Write the profile; then remove the kept passes.
-  for (const std::string& sentence : calibration.left_out)
-    std::fputs(fmt::format("note: {}\n", sentence).c_str(), stderr);
+  for (const std::string& sentence : calibration.left_out) say(fmt::format("note: {}\n", sentence));
   add_provenance(arguments, run->resumed, calibration.model.profile);
   const int written = write_output(profile_yaml(calibration.model), arguments.output);
-  if (written != ExitCode::done || !keeps) return written;
-  file.remove();
+  if (written != ExitCode::done || arguments.output.empty()) return written;
+  if (keeps) file.remove();
   return report(
       arguments.output, calibration,
       arguments.backend == "cpu" ? "other work took the core" : "the clock was below 75 %");

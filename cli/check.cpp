@@ -8,9 +8,11 @@
 #include <memory>
 #include <string_view>
 
+#include "base/document.h"
 #include "base/table.h"
 #include "cli/command.h"
 #include "cli/option_checks.h"
+#include "cli/replay.h"
 #include "models/kernels/kernel_table_reader.h"
 #include "models/network/network_reader.h"
 #include "models/profile/profile_reader.h"
@@ -37,7 +39,8 @@ std::string kind_of(const std::string& path) {
 int check_network(const ScenarioArguments& arguments, std::int64_t batch) {
   const auto network = read_network(arguments.scenario);
   if (!network) return fail(network.problems());
-  return write_output(to_table(*network, batch), arguments.output);
+  return write_output(to_table(*network, batch).print(page_width(arguments.page, arguments.output)),
+                      arguments.output);
 }
 
 int check_profile(const ScenarioArguments& arguments) {
@@ -53,22 +56,22 @@ int check_profile(const ScenarioArguments& arguments) {
 int check_kernels(const ScenarioArguments& arguments) {
   const auto table = read_kernel_table(arguments.scenario);
   if (!table) return fail(table.problems());
-  std::string text =
-      fmt::format("{}: ok: {} of kernels, of {}\n", arguments.scenario,
-                  plural(table->rows.size(), "measured time"), clipped(table->device));
+  Document text;
+  text.sentence(fmt::format("{}: ok: {} of kernels, of {}", arguments.scenario,
+                            plural(table->rows.size(), "measured time"), clipped(table->device)));
   std::map<std::string_view, std::size_t> unused;
   for (const KernelRow& row : table->rows) {
     if (const std::string_view why = why_never_launched(row.key); !why.empty()) ++unused[why];
   }
   for (const auto& [why, count] : unused)
-    text += fmt::format("note: {} that no layer has: {}\n", plural(count, "time"), why);
-  return write_output(text, arguments.output);
+    text.sentence(fmt::format("note: {} that no layer has: {}", plural(count, "time"), why));
+  return write_output(text.print(page_width(arguments.page, arguments.output)), arguments.output);
 }
 
 }  // namespace
 
 void add_check(CLI::App& app, int& exit_code) {
-  struct Arguments : ScenarioArguments {
+  struct Arguments : ScenarioArguments, RecordCheckArguments {
     bool graph = false;
     bool stages = false;
     std::int64_t batch = 1;
@@ -86,8 +89,18 @@ void add_check(CLI::App& app, int& exit_code) {
       ->add_option("--batch", arguments->batch, "samples for which the table of a network is made")
       ->check(between(1, kMaxBatch))
       ->type_name("N");
+  add_record_check(*command, *arguments);
   command->callback([arguments, &exit_code] {
+    if (!arguments->record.empty())
+      return void(exit_code = check_record(*arguments, arguments->page, arguments->output));
+    if (arguments->rerun)
+      return void(exit_code = fail({input_error({}, "--rerun without --record",
+                                                "only a record has a command to run again")}));
     const std::string kind = kind_of(arguments->scenario);
+    if (kind == kRecordKind)
+      return void(exit_code = fail({input_error(
+                      {}, fmt::format("'{}' is a record of a command", arguments->scenario),
+                      fmt::format("plumbline check --record {}", arguments->scenario))}));
     if (kind == "network" || kind == "profile" || kind == "kernels") {
       if (!arguments->overrides.empty()) {
         Diagnostic wrong;
@@ -106,20 +119,25 @@ void add_check(CLI::App& app, int& exit_code) {
     const auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));
     const TrainingSetup& setup = prediction->setup;
-    std::string text;
+    Document text;
     if (arguments->graph) {
-      text = layer_graph_dot(scenario->model->graph, setup.partition);
+      text.verbatim(layer_graph_dot(scenario->model->graph, setup.partition));
     } else {
-      text = fmt::format("{}: {}: layers {}, stages {}, devices {}, schedule {}, ops {}\n",
-                         arguments->scenario, prediction->fits() == false ? "does not fit" : "ok",
-                         scenario->model->graph.size(), setup.partition.stages.size(),
-                         prediction->graph.slots(), setup.schedule.name,
-                         prediction->metrics.operations);
-      if (arguments->stages) text += '\n' + stage_table(setup) + '\n';
-      for (const std::string& one : setup.estimated) text += "estimated: " + one + '\n';
-      for (const std::string& note : setup.notes) text += "note: " + note + '\n';
+      text.sentence(fmt::format(
+          "{}: {}: layers {}, stages {}, devices {}, schedule {}, ops {}", arguments->scenario,
+          prediction->fits() == false ? "does not fit" : "ok", scenario->model->graph.size(),
+          setup.partition.stages.size(), prediction->graph.slots(), setup.schedule.name,
+          prediction->metrics.operations));
+      if (arguments->stages) {
+        text.blank_line();
+        text.append(stage_table(setup));
+        text.blank_line();
+      }
+      for (const std::string& one : setup.estimated) text.sentence("estimated: " + one);
+      for (const std::string& note : setup.notes) text.sentence("note: " + note);
     }
-    exit_code = write_output(text, arguments->output);
+    exit_code =
+        write_output(text.print(page_width(arguments->page, arguments->output)), arguments->output);
     if (exit_code == ExitCode::done) exit_code = report_fit(*prediction);
   });
 }

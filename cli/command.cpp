@@ -4,7 +4,6 @@
 #include "cli/command.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
@@ -13,6 +12,7 @@
 #include <string_view>
 
 #include "cli/option_checks.h"
+#include "cli/record/recorder.h"
 #include "sim/planning/planning.h"
 #include "sim/report/chrome_trace.h"
 #include "sim/report/report.h"
@@ -31,6 +31,19 @@ void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments) {
       .add_option("-o,--output", arguments.output,
                   "write to this file instead of stdout, whole or not at all")
       ->type_name("FILE");
+  add_page_arguments(command, arguments.page);
+}
+
+void add_page_arguments(CLI::App& command, PageArguments& arguments) {
+  CLI::Option* const width =
+      command
+          .add_option("--width", arguments.width,
+                      "print at most N columns of text; absent = those of the terminal, else what "
+                      "COLUMNS says, else 100")
+          ->check(between(kMinPageWidth, kMaxPageWidth))
+          ->type_name("N");
+  command.add_flag("--wide", arguments.wide, "print all columns of tables, however wide they are")
+      ->excludes(width);
 }
 
 namespace {
@@ -49,27 +62,32 @@ bool locale_is_utf8() {
   return false;
 }
 
-std::size_t terminal_width() {
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 20) return 80;
-  return size.ws_col;
+bool stdout_shows_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) != 0 && !(no_color && *no_color != '\0') &&
+         !(terminal && std::string_view(terminal) == "dumb");
 }
 
 }  // namespace
 
-TimelineStyle timeline_style(const std::string& output, std::size_t width) {
-  const bool on_terminal = output.empty() && isatty(STDOUT_FILENO) != 0;
-  const char* no_color = std::getenv("NO_COLOR");
-  const char* terminal = std::getenv("TERM");
+RecordedPage page_of_stdout() {
+  if (const Recorder* const recorder = Recorder::active()) return recorder->page();
+  return {stdout_columns(), locale_is_utf8(), stdout_shows_color()};
+}
+
+PageWidth page_width(const PageArguments& arguments, const std::string& output) {
+  if (arguments.wide) return std::nullopt;
+  if (arguments.width > 0) return arguments.width;
+  return output.empty() ? page_of_stdout().columns : kUsualColumns;
+}
+
+TimelineStyle timeline_style(const PageArguments& arguments, const std::string& output) {
+  const RecordedPage page = page_of_stdout();
   TimelineStyle style;
-  if (width > 0) {
-    style.width = width;
-  } else if (on_terminal) {
-    style.width = terminal_width();
-  }
-  style.unicode = locale_is_utf8();
-  style.color = on_terminal && !(no_color && *no_color != '\0') &&
-                !(terminal && std::string_view(terminal) == "dumb");
+  style.width = page_width(arguments, output).value_or(page.columns);
+  style.unicode = page.unicode;
+  style.color = output.empty() && page.color;
   return style;
 }
 
@@ -80,7 +98,7 @@ Result<Scenario> load_scenario(const ScenarioArguments& arguments) {
 }
 
 int fail(const Diagnostics& problems) {
-  std::fputs(to_text(problems).c_str(), stderr);
+  say(problems);
   int code = ExitCode::infeasible;
   for (const Diagnostic& problem : problems) {
     if (problem.fault == Fault::input) return ExitCode::wrong_input;
@@ -93,17 +111,13 @@ int fail(const Diagnostics& problems) {
 
 int report_fit(const Outcome& prediction) {
   if (prediction.fits() != false) return ExitCode::done;
-  std::fputs(fmt::format("error: {}\n", shortage(prediction)).c_str(), stderr);
+  say(fmt::format("error: {}\n", shortage(prediction)));
   return ExitCode::infeasible;
 }
 
 void add_report_arguments(CLI::App& command, ReportArguments& arguments, const std::string& what) {
   add_scenario_arguments(command, arguments);
   command.add_flag("--json", arguments.json, "print JSON and nothing else");
-  command
-      .add_option("--width", arguments.width, "columns of the timeline; absent = the terminal's")
-      ->check(between(20, 10'000))
-      ->type_name("N");
   command.add_flag("--no-timeline", arguments.no_timeline, "leave the timeline out");
   command
       .add_option("--trace", arguments.trace,
@@ -134,7 +148,7 @@ std::string shell_word(const std::string& text) {
 std::string command_line(const CLI::App& command) {
   std::string line = "plumbline " + command.get_name();
   for (const CLI::Option* option : command.get_options()) {
-    if (option->count() == 0) continue;
+    if (option->count() == 0 || option->check_name("--record")) continue;
     const bool takes_values = option->get_items_expected_max() > 0;
     if (!option->get_positional()) line += ' ' + option->get_name();
     if (!takes_values) continue;
@@ -150,7 +164,7 @@ std::string command_line(const CLI::App& command) {
 
 int write_report(const ReportArguments& arguments, const Outcome& outcome,
                  const std::function<std::string()>& page, const std::function<std::string()>& json,
-                 const std::function<std::string(const std::optional<TimelineStyle>&)>& table) {
+                 const std::function<Document(const std::optional<TimelineStyle>&)>& table) {
   if (!arguments.trace.empty()) {
     const int written = write_trace(chrome_trace(outcome), arguments.trace);
     if (written != ExitCode::done) return written;
@@ -160,8 +174,10 @@ int write_report(const ReportArguments& arguments, const Outcome& outcome,
     if (written != ExitCode::done) return written;
   }
   std::optional<TimelineStyle> style;
-  if (!arguments.no_timeline) style = timeline_style(arguments.output, arguments.width);
-  const int written = write_output(arguments.json ? json() : table(style), arguments.output);
+  if (!arguments.no_timeline) style = timeline_style(arguments.page, arguments.output);
+  const int written = write_output(
+      arguments.json ? json() : table(style).print(page_width(arguments.page, arguments.output)),
+      arguments.output);
   return written == ExitCode::done ? report_fit(outcome) : written;
 }
 

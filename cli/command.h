@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "base/document.h"
 #include "cli/exit_code.h"
 #include "cli/output.h"
+#include "cli/record/record.h"
 #include "sim/planning/predict.h"
 #include "sim/report/timeline.h"
 
@@ -23,22 +25,43 @@ namespace plumbline {
 /// The version that `--version` and the JSON print.
 inline constexpr const char* kVersion = PLUMBLINE_VERSION;
 
+/// Runs a command line without the program's name. Returns the exit code. Bugs are thrown.
+int run_command(std::vector<std::string> words);
+
+/// How wide a command prints.
+struct PageArguments {
+  std::size_t width = 0;  ///< 0 = the terminal's.
+  bool wide = false;      ///< As wide as the text.
+};
+
+/// Adds --width and --wide to a subcommand.
+void add_page_arguments(CLI::App& command, PageArguments& arguments);
+
+/// The width of what a command writes to stdout, or to the file `output`: that of the arguments,
+/// else the terminal's, else what COLUMNS says, else 100.
+PageWidth page_width(const PageArguments& arguments, const std::string& output);
+
+/// The page of stdout: the columns of its terminal, else what COLUMNS says, else 100; Unicode where
+/// the locale is UTF-8; colours on a terminal unless NO_COLOR is set. A command that runs again has
+/// the page of its record.
+RecordedPage page_of_stdout();
+
 /// The arguments of a subcommand that reads a scenario.
 struct ScenarioArguments {
   std::string scenario;
   std::vector<std::string> overrides;
   std::string output;  ///< "" = stdout.
+  PageArguments page;
 };
 
-/// Adds SCENARIO, key=value and -o to a subcommand.
+/// Adds SCENARIO, key=value, -o, --width and --wide to a subcommand.
 void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
 
 /// The report options of `simulate` and `run`.
 struct ReportArguments : ScenarioArguments {
   bool json = false;
   std::string trace;
-  std::string report;     ///< The HTML file; "" = none.
-  std::size_t width = 0;  ///< 0 = the terminal's.
+  std::string report;  ///< The HTML file; "" = none.
   bool no_timeline = false;
 };
 
@@ -48,24 +71,22 @@ void add_html_option(CLI::App& command, std::string& path);
 /// `text` as one word of a shell: quoted where necessary.
 std::string shell_word(const std::string& text);
 
-/// The shell command that does the same again: the subcommand and all its arguments, quoted where
-/// necessary. Requires: the command line has been read.
+/// The shell command that does the same again: the subcommand and all its arguments but --record,
+/// quoted where necessary. Requires: the command line has been read.
 std::string command_line(const CLI::App& command);
 
-/// Adds the arguments of add_scenario_arguments, and --json, --width, --no-timeline, --trace and
-/// --report. `what` describes what the trace shows.
+/// Adds the arguments of add_scenario_arguments, and --json, --no-timeline, --trace and --report.
+/// `what` describes what the trace shows.
 void add_report_arguments(CLI::App& command, ReportArguments& arguments, const std::string& what);
 
 /// Writes the trace and the HTML page where they were requested, then JSON or the table with its
 /// timeline. Prints which device has too little memory. Returns the exit code.
 int write_report(const ReportArguments& arguments, const Outcome& outcome,
                  const std::function<std::string()>& page, const std::function<std::string()>& json,
-                 const std::function<std::string(const std::optional<TimelineStyle>&)>& table);
+                 const std::function<Document(const std::optional<TimelineStyle>&)>& table);
 
-/// The style of a timeline for stdout, or for the file `output`. Its width is `width`, else the
-/// terminal's, else 80. Unicode where the locale is UTF-8; colours on a terminal unless NO_COLOR is
-/// set.
-TimelineStyle timeline_style(const std::string& output, std::size_t width);
+/// The style of a timeline for stdout, or for the file `output`. It fills the page.
+TimelineStyle timeline_style(const PageArguments& arguments, const std::string& output);
 
 /// The scenario of the arguments, with its plan resolved.
 Result<Scenario> load_scenario(const ScenarioArguments& arguments);

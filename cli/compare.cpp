@@ -20,6 +20,7 @@ constexpr std::size_t kMaxRuns = 16;
 struct CompareArguments {
   std::vector<std::string> what;
   std::string output;
+  PageArguments page;
   bool json = false;
   std::string report;  ///< The HTML file; "" = none.
   std::string command_line;
@@ -68,7 +69,9 @@ int compare(const CompareArguments& arguments) {
     if (written != ExitCode::done) return written;
   }
   const int written = write_output(
-      arguments.json ? to_json(runs, kVersion, read->refused) : to_table(runs, read->refused),
+      arguments.json
+          ? to_json(runs, kVersion, read->refused)
+          : to_table(runs, read->refused).print(page_width(arguments.page, arguments.output)),
       arguments.output);
   return written != ExitCode::done || read->refused.empty() ? written : fail(read->why_refused);
 }
@@ -89,6 +92,7 @@ void add_compare(CLI::App& app, int& exit_code) {
       ->add_option("-o,--output", arguments->output,
                    "write to this file instead of stdout, whole or not at all")
       ->type_name("FILE");
+  add_page_arguments(*command, arguments->page);
   command->add_flag("--json", arguments->json, "print JSON and nothing else");
   command
       ->add_option("--report", arguments->report,

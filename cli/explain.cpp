@@ -38,7 +38,8 @@ int explain_one(const ExplainArguments& arguments) {
   if (!arguments.op.empty()) {
     const auto node = find_op(p.graph, arguments.op);
     if (!node) return fail({no_such_op(p, arguments.op)});
-    return write_output(op_table(p, *node), arguments.output);
+    return write_output(op_table(p, *node).print(page_width(arguments.page, arguments.output)),
+                        arguments.output);
   }
   std::optional<DeviceId> device;
   if (arguments.device) {
@@ -57,7 +58,9 @@ int explain_one(const ExplainArguments& arguments) {
   Explanation explanation = explain(p);
   if (!device) explanation.orders = other_orders(*scenario, arguments.overrides, p);
   const int written = write_output(
-      arguments.json ? to_json(p, explanation, kVersion) : to_table(p, explanation, device),
+      arguments.json
+          ? to_json(p, explanation, kVersion)
+          : to_table(p, explanation, device).print(page_width(arguments.page, arguments.output)),
       arguments.output);
   return written == ExitCode::done ? report_fit(p) : written;
 }

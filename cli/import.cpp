@@ -94,7 +94,7 @@ int write_profile(Model model, const ImportArguments& arguments, const std::stri
   if (!problems.empty()) return fail(problems);
   for (const std::string& note : notes) {
     const bool is_warning = note.starts_with("warning: ");
-    std::fputs(fmt::format("{}{}\n", is_warning ? "" : "note: ", note).c_str(), stderr);
+    say(fmt::format("{}{}\n", is_warning ? "" : "note: ", note));
   }
   const int written = write_output(profile_yaml(model), arguments.output);
   if (written != ExitCode::done || arguments.output.empty()) return written;

@@ -56,10 +56,8 @@ int import_all(const KernelFiles& arguments) {
   table.provenance["file"] = fmt::format("{}", fmt::join(arguments.files, ", "));
   table.provenance["tool"] = fmt::format("plumbline {}", kVersion);
   for (const auto& [why, count] : imported.left_out()) {
-    std::fputs(fmt::format("note: {} left out: {}\n",
-                           plural(static_cast<std::uint64_t>(count), "row"), why)
-                   .c_str(),
-               stderr);
+    say(fmt::format("note: {} left out: {}\n", plural(static_cast<std::uint64_t>(count), "row"),
+                    why));
   }
   if (!problems.empty()) return fail(problems);
   const int written = write_output(kernel_table_yaml(table), arguments.output);

@@ -20,9 +20,7 @@
 namespace plumbline {
 namespace {
 
-void tell_note(const std::string& text) {
-  std::fputs(fmt::format("note: {}\n", text).c_str(), stderr);
-}
+void tell_note(const std::string& text) { say(fmt::format("note: {}\n", text)); }
 
 struct ListArguments {
   std::string config;
@@ -133,9 +131,11 @@ void add_training(CLI::App& command, ListArguments& arguments) {
       ->check(one_of(software_stack_names()))
       ->capture_default_str();
   command
-      .add_option("--device", arguments.device,
-                  "the device by whose modelled times the list is ordered")
-      ->check(one_of(device_preset_names()))
+      .add_option(
+          "--device", arguments.device,
+          "the device by whose modelled times the list is ordered: one of plumbline list presets")
+      ->check(one_of(device_preset_names()).description(""))
+      ->type_name("PRESET")
       ->capture_default_str();
 }
 

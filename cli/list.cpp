@@ -6,6 +6,7 @@
 #include <CLI/App.hpp>
 #include <memory>
 
+#include "base/document.h"
 #include "base/quantity.h"
 #include "base/table.h"
 #include "cli/command.h"
@@ -21,6 +22,9 @@ namespace plumbline {
 
 namespace {
 
+/// Where the text of an entry begins: `  peak    989.5 TFLOP/s`.
+constexpr std::size_t kEntryHang = 10;
+
 /// How far products were off that the numbers were not fitted to; "" if there are none.
 std::string held_out_text(const KernelTraits& traits) {
   if (traits.bf16.held_out_error == 0) return "";
@@ -28,7 +32,7 @@ std::string held_out_text(const KernelTraits& traits) {
       traits.fp8 && traits.fp8->held_out_error > 0
           ? fmt::format(", in fp8 by {:.1f} %", 100 * traits.fp8->held_out_error)
           : "";
-  return fmt::format("          products kept aside are off by {:.1f} % in bf16{}\n",
+  return fmt::format("          held-out products are off by {:.1f} % in bf16{}\n",
                      100 * traits.bf16.held_out_error, fp8);
 }
 
@@ -36,26 +40,28 @@ std::string kernels_text(const KernelTraits& traits) {
   return fmt::format("  kernels {}\n{}", traits.source, held_out_text(traits));
 }
 
-std::string preset_list() {
-  std::string text;
+Document preset_list() {
+  Document text;
   for (const DevicePreset& preset : device_presets()) {
     std::string peaks;
     for (const std::string_view format : kNumberFormats) {
       const auto peak = preset.peak(number_format(format));
       if (peak) peaks += fmt::format("{}{} {}", peaks.empty() ? "" : ", ", format, to_text(*peak));
     }
-    text += fmt::format(
-        "{}\n  peak    {}\n  memory  {:.2f} GiB as a driver shows it, at {}\n"
-        "  link    {} each way by {}\n  source  {}\n          memory: {}\n{}",
-        preset.name, peaks, static_cast<double>(preset.memory.count) / (1 << 30),
-        to_text(preset.memory_bandwidth), to_text(preset.link_bandwidth), preset.link,
-        preset.source, preset.memory_source, kernels_text(kernel_traits(preset.name)));
+    text.sentence(
+        fmt::format("{}\n  peak    {}\n  memory  {:.2f} GiB as a driver shows it, at {}\n"
+                    "  link    {} each way by {}\n  source  {}\n          memory: {}\n{}",
+                    preset.name, peaks, static_cast<double>(preset.memory.count) / (1 << 30),
+                    to_text(preset.memory_bandwidth), to_text(preset.link_bandwidth), preset.link,
+                    preset.source, preset.memory_source, kernels_text(kernel_traits(preset.name))),
+        kEntryHang);
   }
-  return text +
-         "for cluster.device; peaks of dense matrix products, which nothing reaches. Kernels: "
-         "where "
-         "the numbers\nthat give their times come from; --json has the numbers, docs/kernels.md "
-         "what they mean\n";
+  text.sentence(
+      "These names go into cluster.device. Peaks are those of dense matrix products; no run "
+      "reaches "
+      "them.\nkernels: where the numbers come from that give kernels their times. --json has these "
+      "numbers, docs/explanation/kernels.md says what they mean.");
+  return text;
 }
 
 std::string number_text(const StackNumber& number, const SoftwareStack& stack) {
@@ -64,7 +70,7 @@ std::string number_text(const StackNumber& number, const SoftwareStack& stack) {
 }
 
 /// A column for each stack.
-std::string stack_numbers_text() {
+Table stack_numbers_table() {
   Table table;
   std::vector<std::string> names = {""};
   std::vector<std::string> attention = {"attention"};
@@ -80,62 +86,89 @@ std::string stack_numbers_text() {
       cells.push_back(number_text(number, stack));
     table.row(std::move(cells));
   }
-  return table.print();
+  return table;
 }
 
-std::string stack_meanings_text() {
-  std::string text =
-      fmt::format("  {:<21}  kernels of attention, where scores are not kept\n", "attention");
+Table stack_meanings_table() {
+  Table table;
+  table.has_no_header();
+  table.row({"attention"}, "kernels of attention, where scores are not kept");
   for (const StackNumber& number : stack_numbers())
-    text +=
-        fmt::format("  {:<21}  {}{}\n", number.name, number.meaning, number.from_runs ? " *" : "");
+    table.row({std::string(number.name)},
+              fmt::format("{}{}", number.meaning, number.from_runs ? " *" : ""));
+  return table;
+}
+
+Document stack_list() {
+  Document text;
+  for (const SoftwareStack& stack : software_stacks()) {
+    text.sentence(fmt::format("{}{}\n  {}\n  source  {}", stack.name,
+                              stack.name == usual_stack().name ? " (where none is named)" : "",
+                              stack.summary, stack.source),
+                  kEntryHang);
+  }
+  text.blank_line();
+  text.table(stack_numbers_table());
+  text.blank_line();
+  text.table(stack_meanings_table());
+  text.sentence(
+      "\nThese names go into cluster.device.stack. Names that end in _s are in seconds, those in "
+      "_bytes in bytes; the others are ratios.\n"
+      "* chosen on published runs, since no table has it. The rest is what the frameworks do.");
   return text;
 }
 
-std::string stack_list() {
-  std::string text;
-  for (const SoftwareStack& stack : software_stacks()) {
-    text += fmt::format("{}{}\n  {}\n  source  {}\n", stack.name,
-                        stack.name == usual_stack().name ? " (where none is named)" : "",
-                        stack.summary, stack.source);
-  }
-  return text + stack_numbers_text() + stack_meanings_text() +
-         "for cluster.device.stack; names that end in _s are in seconds, those in _bytes in bytes, "
-         "others are ratios\n* chosen on published runs, since no table has it; the rest is what "
-         "the frameworks do\n";
-}
-
-std::string backend_list() {
-  std::string text;
+Document backend_list() {
+  Table table;
+  table.has_no_header();
   for (const BackendName& backend : kBackends) {
     const auto reason = why_unavailable(backend);
-    text += fmt::format("{:<10} {}{}\n", backend.name, backend.text,
-                        reason ? fmt::format("\n{:<10} not here: {}", "", *reason) : "");
+    table.row({std::string(backend.name)},
+              fmt::format("{}{}", backend.text, reason ? "; not here: " + *reason : ""));
   }
+  Document text;
+  text.table(std::move(table));
   return text;
 }
 
-std::string schedule_list() {
-  std::string text;
+Document schedule_list() {
+  constexpr std::size_t hang = 13;
+  Document text;
   for (const ScheduleRule& rule : schedule_rules()) {
-    text += fmt::format(
+    std::string entry = fmt::format(
         "{}\n  {}\n  order      {}\n  bubble     {}\n  in flight  {}\n  makespan   {}\n", rule.name,
         rule.summary, rule.order, rule.bubble, rule.in_flight, rule.makespan);
-    if (!rule.elsewhere.empty()) text += fmt::format("             {}\n", rule.elsewhere);
+    if (!rule.elsewhere.empty()) entry += fmt::format("             {}\n", rule.elsewhere);
     std::string_view head = "limits";
     for (const std::string& limit : limits_of(rule)) {
-      text += fmt::format("  {:<9}  {}\n", head, limit);
+      entry += fmt::format("  {:<9}  {}\n", head, limit);
       head = "";
     }
-    text += fmt::format("  source     {}\n", rule.source);
+    text.sentence(entry + fmt::format("  source     {}", rule.source), hang);
   }
-  return text +
-         "p = positions in the pipeline, m = micro-batches, s = position from 0; f, b = forward "
-         "and backward of\na stage; equal stages and free links where nothing else is said. With "
-         "chunks p = devices, d = device from\n0, v = stages of each, b = i + w: the gradient of "
-         "the input and that of the weights. Makespans with\nlatency, and those of interleaved-zb, "
-         "v-half, v-min, dualpipev, dualpipe and chimera: found and checked by\nexhaustive "
-         "simulation, not published.\n";
+  text.sentence(
+      "\np = positions in the pipeline, m = micro-batches, s = position from 0; f, b = forward and "
+      "backward of a stage. Stages are equal and links are free where nothing else is said. With "
+      "chunks: p = devices, d = device from 0, v = stages of each device, b = i + w: the gradient "
+      "of the input and that of the weights.\n"
+      "Makespans with latency, and those of interleaved-zb, v-half, v-min, dualpipev, dualpipe and "
+      "chimera, are not published: they were found and checked by exhaustive simulation.",
+      0);
+  return text;
+}
+
+Document list(const std::string& what) {
+  return what == "backends"  ? backend_list()
+         : what == "presets" ? preset_list()
+         : what == "stacks"  ? stack_list()
+                             : schedule_list();
+}
+
+std::string json_list(const std::string& what) {
+  return what == "backends"  ? backends_json()
+         : what == "presets" ? presets_json()
+         : what == "stacks"  ? stacks_json()
+                             : schedules_json();
 }
 
 }  // namespace
@@ -144,6 +177,7 @@ void add_list(CLI::App& app, int& exit_code) {
   struct Arguments {
     std::string what;
     bool json = false;
+    PageArguments page;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("list", "list what there is to choose from");
@@ -151,15 +185,12 @@ void add_list(CLI::App& app, int& exit_code) {
       ->required()
       ->check(one_of({"schedules", "backends", "presets", "stacks"}));
   command->add_flag("--json", arguments->json, "print JSON");
+  add_page_arguments(*command, arguments->page);
   command->callback([arguments, &exit_code] {
-    const bool json = arguments->json;
-    const std::string& what = arguments->what;
-    const std::string text = what == "backends"  ? json ? backends_json() : backend_list()
-                              : what == "presets" ? json ? presets_json() : preset_list()
-                              : what == "stacks" ? json ? stacks_json() : stack_list()
-                              : json ? schedules_json()
-                                                 : schedule_list();
-    exit_code = write_output(text, "");
+    exit_code =
+        write_output(arguments->json ? json_list(arguments->what)
+                                     : list(arguments->what).print(page_width(arguments->page, "")),
+                     "");
   });
 }
 

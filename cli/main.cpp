@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <initializer_list>
 #include <new>
 #include <optional>
@@ -18,24 +19,29 @@
 #include "base/bug.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/replay.h"
 #include "cli/usage.h"
 
 namespace {
 
-/// Thrown for a command that must not start.
+/// Thrown for a command that must not start. What is wrong has been printed.
 struct Refused {
-  plumbline::Diagnostic why;
+  int exit_code = 0;
 };
 
-/// Checks the arguments of a command before it starts, also in its subcommands.
-void look_before(CLI::App& app) {
+/// Calls `look` for each command before it starts, also for subcommands.
+void look_before(CLI::App& app, const std::function<void(const CLI::App&)>& look) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-    command->parse_complete_callback([command] {
-      if (auto wrong = plumbline::check_empty(*command)) throw Refused{*std::move(wrong)};
-      if (auto wrong = plumbline::check_outputs(*command)) throw Refused{*std::move(wrong)};
-    });
-    look_before(*command);
+    command->parse_complete_callback([command, look] { look(*command); });
+    look_before(*command, look);
   }
+}
+
+/// Checks the arguments of a command.
+void check_arguments(const CLI::App& command) {
+  if (const auto wrong = plumbline::check_empty(command)) throw Refused{plumbline::fail({*wrong})};
+  if (const auto wrong = plumbline::check_outputs(command))
+    throw Refused{plumbline::fail({*wrong})};
 }
 
 bool holds(const std::vector<std::string>& words, std::initializer_list<const char*> wanted) {
@@ -51,7 +57,9 @@ std::vector<std::string> leading(const std::vector<std::string>& words) {
   return {words.begin(), option};
 }
 
-int run(int argc, char** argv) {
+}  // namespace
+
+int plumbline::run_command(std::vector<std::string> words) {
   CLI::App app{"predicts how pipeline-parallel training will behave"};
   app.name("plumbline");
   app.set_help_flag("-h,--help", "print this and end");
@@ -78,9 +86,9 @@ int run(int argc, char** argv) {
   plumbline::add_schema(app, exit_code);
   plumbline::add_completion(app, exit_code);
   plumbline::add_help(app, exit_code);
+  plumbline::Recording::add_options(app);
 
   // Requests for text (help, version), anywhere on the command line.
-  std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) return plumbline::write_output(plumbline::overview(app), "");
   if (holds(words, {"--version"})) words = {"version"};
   if (holds(words, {"-h", "--help"})) {
@@ -91,16 +99,26 @@ int run(int argc, char** argv) {
   // Requests for work.
   const auto named = plumbline::named_command(app, leading(words));
   if (!named) return plumbline::fail(named.problems());
-  look_before(app);
+  plumbline::Recording recording;
+  look_before(app, [&](const CLI::App& command) {
+    check_arguments(command);
+    if (const int code = recording.start(command, words); code != plumbline::ExitCode::done)
+      throw Refused{code};
+  });
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const Refused& refused) {
-    return plumbline::fail({refused.why});
+    return refused.exit_code;
   } catch (const CLI::ParseError& error) {
     return plumbline::fail({plumbline::refused_command_line(app, error)});
+  } catch (...) {
+    recording.finish(plumbline::ExitCode::bug);
+    throw;
   }
-  return exit_code;
+  return recording.finish(exit_code);
 }
+
+namespace {
 
 /// Prints a bug. Returns the exit code.
 int tell(const plumbline::Bug& bug) {
@@ -129,7 +147,7 @@ std::terminate_handler usual_end = nullptr;
 int main(int argc, char** argv) {
   usual_end = std::set_terminate(tell_and_end);
   try {
-    return run(argc, argv);
+    return plumbline::run_command({argv + 1, argv + argc});
   } catch (const plumbline::Bug& bug) {
     return tell(bug);
   } catch (const std::bad_alloc&) {

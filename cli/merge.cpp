@@ -17,10 +17,14 @@ namespace {
 
 struct MergeArguments : SearchOptions {
   std::vector<std::string> files;
+  std::string table;
 };
 
 int merge_searches(const MergeArguments& arguments,
                    const std::vector<std::shared_ptr<const Source>>& sources) {
+  if (!arguments.table.empty())
+    return fail({input_error({}, "--table with a search, whose layouts are no grid of two keys",
+                             "it goes to the parts of a sweep")});
   Diagnostics problems;
   std::vector<SearchPart> parts;
   for (const auto& source : sources) {
@@ -56,10 +60,14 @@ int merge_sweeps(const MergeArguments& arguments,
   if (!whole) return fail(whole.problems());
   auto selection = read_selection(arguments, whole->axes);
   if (!selection) return fail(selection.problems());
+  const auto pivot = read_pivot(arguments.table, whole->axes);
+  if (!pivot) return fail(pivot.problems());
   const SweepReport told = report(*std::move(whole), *std::move(selection));
   int written = write_page(told, arguments, arguments.command_line);
   if (written != ExitCode::done) return written;
-  written = write_output(to_text(told, arguments), arguments.output);
+  written =
+      write_output(to_text(told, arguments, *pivot, page_width(arguments.page, arguments.output)),
+                   arguments.output);
   return written == ExitCode::done ? report_feasibility(told) : written;
 }
 
@@ -92,7 +100,9 @@ void add_merge(CLI::App& app, int& exit_code) {
       ->add_option("-o,--output", arguments->output,
                    "write to this file instead of stdout, whole or not at all")
       ->type_name("FILE");
+  add_page_arguments(*command, arguments->page);
   add_sweep_options(*command, *arguments);
+  add_table_option(*command, arguments->table);
   add_distinct_option(*command, arguments->distinct);
   command->callback([arguments, command, &exit_code] {
     arguments->command_line = command_line(*command);

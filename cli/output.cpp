@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,26 +13,38 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <utility>
 #include <vector>
 
+#include "base/document.h"
+#include "base/quantity.h"
 #include "base/yaml.h"
 #include "cli/command.h"
+#include "cli/record/recorder.h"
 #include "sim/report/chrome_trace.h"
 #include "sim/scenario/axes.h"
 #include "sim/scenario/named_files.h"
 
 namespace plumbline {
+
 namespace {
 
 namespace fs = std::filesystem;
 
+/// What the variable COLUMNS says; nothing if it says nothing usable.
+PageWidth given_columns() {
+  const char* const given = std::getenv("COLUMNS");
+  const auto columns = parse_count(given ? given : "").value;
+  if (!columns || *columns < static_cast<std::int64_t>(kMinPageWidth)) return std::nullopt;
+  return std::min(static_cast<std::size_t>(*columns), kMaxPageWidth);
+}
+
 int cannot_write(const std::string& path, int error) {
-  std::fputs(fmt::format("{}: error: cannot be written: {}\n", path, std::strerror(error)).c_str(),
-             stderr);
+  say(fmt::format("{}: error: cannot be written: {}\n", path, std::strerror(error)));
   return ExitCode::file_trouble;
 }
 
@@ -152,25 +165,8 @@ bool is_same(const std::string& one, const std::string& other) {
   return spelled_out(one) == spelled_out(other);
 }
 
-}  // namespace
-
-int try_output(const std::string& path) {
-  if (path.empty()) return ExitCode::done;
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
-  const Target target = target_of(path);
-  if ((!target.is_file || target.mode) && access(path.c_str(), W_OK) != 0)
-    return cannot_write(path, errno);
-  if (!target.is_file) return ExitCode::done;
-  const std::string temporary = temporary_name(target.path);
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (!file) return cannot_write(path, errno);
-  std::fclose(file);
-  std::remove(temporary.c_str());
-  return ExitCode::done;
-}
-
-int write_output(const std::string& text, const std::string& path) {
+/// Writes now, to stdout or to a file.
+int put(const std::string& text, const std::string& path) {
   if (path.empty()) {
     errno = 0;
     return write_all(stdout, text) ? ExitCode::done : cannot_write("<stdout>", errno);
@@ -193,6 +189,71 @@ int write_output(const std::string& text, const std::string& path) {
   return cannot_write(path, error);
 }
 
+/// The columns of the terminal that this is; nothing if it is none, or too narrow to be believed.
+PageWidth columns_of(int descriptor) {
+  winsize size{};
+  if (isatty(descriptor) == 0 || ioctl(descriptor, TIOCGWINSZ, &size) != 0) return std::nullopt;
+  if (size.ws_col < kMinPageWidth) return std::nullopt;
+  return size.ws_col;
+}
+
+/// The width of messages. Where there is neither a terminal nor COLUMNS a program reads them, and
+/// each is one line.
+PageWidth error_width() {
+  const PageWidth width = columns_of(STDERR_FILENO);
+  return width ? width : given_columns();
+}
+
+/// Records a message, and prints it as it fits.
+void print_message(const std::string& text, const std::string& fitted) {
+  if (Recorder* const recorder = Recorder::active()) recorder->note_message(text);
+  if (!holds_outputs()) std::fputs(fitted.c_str(), stderr);
+}
+
+}  // namespace
+
+bool holds_outputs() {
+  const Recorder* const recorder = Recorder::active();
+  return recorder != nullptr && recorder->holds_outputs();
+}
+
+std::size_t stdout_columns() {
+  return columns_of(STDOUT_FILENO).value_or(given_columns().value_or(kUsualColumns));
+}
+
+void say(const std::string& text) {
+  Document lines;
+  lines.sentence(text);
+  print_message(text, lines.print(error_width()));
+}
+
+void say(const Diagnostics& problems) {
+  print_message(to_text(problems), to_text(problems, error_width()));
+}
+
+int try_output(const std::string& path) {
+  if (path.empty() || holds_outputs()) return ExitCode::done;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
+  const Target target = target_of(path);
+  if ((!target.is_file || target.mode) && access(path.c_str(), W_OK) != 0)
+    return cannot_write(path, errno);
+  if (!target.is_file) return ExitCode::done;
+  const std::string temporary = temporary_name(target.path);
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  if (!file) return cannot_write(path, errno);
+  std::fclose(file);
+  std::remove(temporary.c_str());
+  return ExitCode::done;
+}
+
+int write_output(const std::string& text, const std::string& path) {
+  const int written = holds_outputs() ? ExitCode::done : put(text, path);
+  Recorder* const recorder = Recorder::active();
+  if (recorder != nullptr && written == ExitCode::done) recorder->note_output(text, path);
+  return written;
+}
+
 int write_trace(const std::string& text, const std::string& path) {
   return write_output(path.ends_with(".gz") ? gzip(text) : text, path);
 }
@@ -203,7 +264,8 @@ std::optional<Diagnostic> check_outputs(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() == 0) continue;
     const bool is_output = option->check_name("--output") || option->check_name("--report") ||
-                           option->check_name("--trace") || option->check_name("--missing");
+                           option->check_name("--trace") || option->check_name("--missing") ||
+                           (option->check_name("--record") && command.get_name() != "check");
     for (const std::string& value : option->results()) {
       if (value.empty()) continue;
       if (is_output) {

@@ -69,7 +69,7 @@ void add_plan(CLI::App& app, int& exit_code) {
       ->type_name("N");
   command
       ->add_option("--candidates", arguments->candidates,
-                   "how many plans of the formula are simulated, and told")
+                   "how many plans of the formula are simulated and printed")
       ->check(between(1, 1'000))
       ->type_name("K");
   command->callback([arguments, &exit_code] {
@@ -92,9 +92,10 @@ void add_plan(CLI::App& app, int& exit_code) {
       exit_code = write_output(plan_yaml(*scenario, *planning), arguments->output);
       if (exit_code != ExitCode::done) return;
     }
-    exit_code = write_output(arguments->json ? to_json(*scenario, *planning, planning_time_s)
-                                             : to_table(*scenario, *planning),
-                             "");
+    exit_code = write_output(
+        arguments->json ? to_json(*scenario, *planning, planning_time_s)
+                        : to_table(*scenario, *planning).print(page_width(arguments->page, "")),
+        "");
   });
 }
 

@@ -13,8 +13,16 @@
 
 #include "calibrate/cpu/calibration.h"
 #include "cli/option_checks.h"
+#include "cli/record/recorder.h"
 
 namespace plumbline {
+namespace {
+
+void note_gpu(const std::string& name) {
+  if (Recorder* const recorder = Recorder::active()) recorder->note_gpu(name);
+}
+
+}  // namespace
 
 void add_real_arguments(CLI::App& command, RealArguments& arguments) {
   command.add_option("--backend", arguments.backend, "what runs the ops (plumbline list backends)")
@@ -95,6 +103,7 @@ Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments,
   if (arguments.backend == "cuda") {
     auto cuda = cuda_backend(scenario, arguments.cuda);
     if (!cuda) return cuda.problems();
+    note_gpu((*cuda)->device_text());
     return std::unique_ptr<Backend>(*std::move(cuda));
   }
   auto cpu = cpu_backend(scenario, arguments.cpu);
@@ -107,7 +116,13 @@ Result<std::unique_ptr<CalibrationDevices>> open_devices(const std::string& back
                                                          std::uint32_t devices,
                                                          const CudaCalibrationOptions& options) {
   if (backend == "cpu") return cpu_devices();
-  return cuda_calibration_devices(network, devices, options);
+  auto opened = cuda_calibration_devices(network, devices, options);
+  if (opened) {
+    const auto provenance = (*opened)->provenance(devices);
+    if (const auto device = provenance.find("device"); device != provenance.end())
+      note_gpu(device->second);
+  }
+  return opened;
 }
 
 }  // namespace plumbline

@@ -6,7 +6,9 @@
 #include <CLI/App.hpp>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 
+#include "base/table.h"
 #include "cli/command.h"
 #include "cli/option_checks.h"
 #include "sim/planning/predict.h"
@@ -16,18 +18,13 @@ namespace plumbline {
 
 namespace {
 
-/// "device 3", or the devices of all copies: "device 6,7".
+/// "device 3", or the devices of all copies: "device 6-7".
 std::vector<std::string> row_names(const TrainingSetup& setup) {
   std::vector<std::string> names;
   for (const DeviceId device : setup.devices) {
-    std::string& name = names.emplace_back("device ");
-    for (std::uint32_t copy = 0; copy < setup.copies(); ++copy) {
-      if (copy == 3 && setup.copies() > 4) {
-        name += "...";
-        break;
-      }
-      name += (copy == 0 ? "" : ",") + std::to_string(device.value * setup.copies() + copy);
-    }
+    std::vector<std::uint32_t> numbers(setup.copies());
+    std::iota(numbers.begin(), numbers.end(), device.value * setup.copies());
+    names.push_back("device " + alike_name(numbers));
   }
   return names;
 }
@@ -72,7 +69,8 @@ void add_schedule(CLI::App& app, int& exit_code) {
     const Schedule& schedule = setup->schedule;
     Result<std::string> text = std::string();
     if (arguments->format == "grid") {
-      text = replay_grid(schedule, row_names(*setup));
+      text =
+          replay_grid(schedule, row_names(*setup), page_width(arguments->page, arguments->output));
     } else if (arguments->format == "dot") {
       const auto graph = lower(*setup);
       if (!graph)
@@ -85,11 +83,10 @@ void add_schedule(CLI::App& app, int& exit_code) {
     }
     if (!text) return void(exit_code = fail(text.problems()));
     if (const auto from = setup->stages_raised_from) {
-      std::fputs(fmt::format("note: plan.stages is {}, raised to {}: the schedule puts {} on each "
-                             "device (schedule.chunks)\n",
-                             *from, setup->partition.stages.size(), setup->chunks)
-                     .c_str(),
-                 stderr);
+      say(
+          fmt::format("note: plan.stages is {}, raised to {}: the schedule puts {} on each "
+                      "device (schedule.chunks)\n",
+                      *from, setup->partition.stages.size(), setup->chunks));
     }
     exit_code = write_output(*text, arguments->output);
   });

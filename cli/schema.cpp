@@ -8,6 +8,7 @@
 #include "base/json_schema.h"
 #include "cli/command.h"
 #include "cli/option_checks.h"
+#include "cli/record/record.h"
 #include "models/kernels/kernel_table_format.h"
 #include "models/network/network_format.h"
 #include "models/profile/profile_format.h"
@@ -23,7 +24,8 @@ struct NamedFormat {
 
 constexpr std::array kFormats = {
     NamedFormat{"scenario", &scenario_format}, NamedFormat{"profile", &profile_format},
-    NamedFormat{"network", &network_format}, NamedFormat{"kernels", &kernels_format}};
+    NamedFormat{"network", &network_format}, NamedFormat{"kernels", &kernels_format},
+    NamedFormat{"record", &record_format}};
 
 struct SchemaArguments {
   std::string what = "scenario";
@@ -41,7 +43,7 @@ void add_schema(CLI::App& app, int& exit_code) {
   for (const NamedFormat& known : kFormats) names.emplace_back(known.name);
   command
       ->add_option("what", arguments->what,
-                   "scenario, profile, network or kernels; scenario if absent")
+                   "scenario, profile, network, kernels or record; scenario if absent")
       ->check(one_of(names));
   command->add_option("-o,--output", arguments->output, "write to this file instead of stdout");
   command->callback([arguments, &exit_code] {

@@ -29,10 +29,8 @@ int write_missing(const Search& search, const SearchPart& part, const std::strin
   if (!kernels) return fail(kernels.problems());
   const int code = write_output(kernel_list_csv(*kernels), path);
   if (code == ExitCode::done) {
-    std::fputs(fmt::format("note: {} without a measured time: {}\n",
-                           plural(kernels->size(), "kernel"), path)
-                   .c_str(),
-               stderr);
+    say(fmt::format("note: {} without a measured time: {}\n", plural(kernels->size(), "kernel"),
+                    path));
   }
   return code;
 }
@@ -59,11 +57,10 @@ int search_all(const SearchArguments& arguments) {
   }();
   if (!run) return fail(run.problems());
   if (run->stopped && run->partial) {
-    std::fputs(fmt::format("interrupted: {} of {} layouts are in {}; the same command with "
-                           "--resume goes on\n",
-                           run->done, run->wanted, run->partial->path())
-                   .c_str(),
-               stderr);
+    say(
+        fmt::format("interrupted: {} of {} layouts are in {}; the same command with "
+                    "--resume goes on\n",
+                    run->done, run->wanted, run->partial->path()));
     return ExitCode::interrupted;
   }
 
@@ -73,8 +70,7 @@ int search_all(const SearchArguments& arguments) {
   if (code != ExitCode::done) return code;
   if (*shard) {
     if (run->stopped) {
-      std::fputs("interrupted: a part of a shard is of no use; with -o FILE it can go on\n",
-                 stderr);
+      say("interrupted: a part of a shard is of no use; with -o FILE it can go on\n");
       return ExitCode::interrupted;
     }
     code = write_output(to_json(run->part, kVersion), output);
@@ -107,6 +103,7 @@ void add_search(CLI::App& app, int& exit_code) {
   add_work_options(*command, *arguments);
   command->callback([arguments, command, &exit_code] {
     arguments->output = arguments->scenario.output;
+    arguments->page = arguments->scenario.page;
     arguments->command_line = command_line(*command);
     // Ten rows of a table; a part is printed completely.
     if (arguments->top == 0 && arguments->shard.empty()) arguments->top = 10;

@@ -23,7 +23,8 @@ std::string simulate_command(const SearchReport& report) {
 std::string to_text(const SearchReport& report, const SearchOptions& options) {
   if (options.json) return to_json(report, kVersion);
   if (options.csv) return to_csv(report);
-  return options.markdown ? to_markdown(report) : to_table(report);
+  if (options.markdown) return to_markdown(report);
+  return to_table(report).print(page_width(options.page, options.output));
 }
 
 }  // namespace
@@ -53,6 +54,7 @@ int tell_search(SearchPart part, SearchSelection selection, const Search* search
     if (search && !stopped) try_other_devices(*search, report);
   }
   if (!options.report.empty()) {
+    if (search) add_memory_parts(*search, report.choices);
     const int written =
         write_output(html_report(report, options.command_line, kVersion), options.report);
     if (written != ExitCode::done) return written;
@@ -61,18 +63,16 @@ int tell_search(SearchPart part, SearchSelection selection, const Search* search
       written != ExitCode::done)
     return written;
   if (stopped) {
-    std::fputs(fmt::format("interrupted: {} of {} layouts are done and told; with -o FILE an "
-                           "interrupted search can go on\n",
-                           report.done, report.layouts)
-                   .c_str(),
-               stderr);
+    say(
+        fmt::format("interrupted: {} of {} layouts are printed; with -o FILE an "
+                    "interrupted search can go on\n",
+                    report.done, report.layouts));
     return ExitCode::interrupted;
   }
   if (!report.rows.empty()) return ExitCode::done;
-  std::fputs(report.feasible > 0  ? "error: no layout that fits meets the conditions\n"
-             : report.misfits > 0 ? "error: no layout fits\n"
-                                  : "error: no layout can run\n",
-             stderr);
+  say(report.feasible > 0  ? "error: no layout that fits meets the conditions\n"
+      : report.misfits > 0 ? "error: no layout fits\n"
+                           : "error: no layout can run\n");
   return ExitCode::infeasible;
 }
 

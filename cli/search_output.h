@@ -12,7 +12,8 @@ namespace plumbline {
 
 /// The output options for the layouts of a search.
 struct SearchOptions : SweepOptions {
-  std::string output;        ///< "" = stdout.
+  std::string output;  ///< "" = stdout.
+  PageArguments page;
   std::string command_line;  ///< For the page.
 };
 

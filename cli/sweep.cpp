@@ -15,6 +15,7 @@ namespace plumbline {
 namespace {
 
 struct SweepArguments : ScenarioArguments, SweepOptions, WorkArguments {
+  std::string table;
   std::string command_line;
 };
 
@@ -28,6 +29,8 @@ int sweep_all(const SweepArguments& arguments) {
   if (!sweep) return fail(sweep.problems());
   auto selection = read_selection(arguments, sweep->header().axes);
   if (!selection) return fail(selection.problems());
+  const auto pivot = read_pivot(arguments.table, sweep->header().axes);
+  if (!pivot) return fail(pivot.problems());
   if (!arguments.output.empty()) {
     if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;
   }
@@ -39,11 +42,10 @@ int sweep_all(const SweepArguments& arguments) {
   }();
   if (!run) return fail(run.problems());
   if (run->stopped && run->partial) {
-    std::fputs(fmt::format("interrupted: {} of {} points are in {}; the same command with --resume "
-                           "goes on\n",
-                           run->result.rows.size(), run->result.points, run->partial->path())
-                   .c_str(),
-               stderr);
+    say(
+        fmt::format("interrupted: {} of {} points are in {}; the same command with --resume "
+                    "goes on\n",
+                    run->result.rows.size(), run->result.points, run->partial->path()));
     return ExitCode::interrupted;
   }
 
@@ -51,15 +53,16 @@ int sweep_all(const SweepArguments& arguments) {
   const SweepReport told = report(std::move(run->result), *std::move(selection));
   int written = write_page(told, arguments, arguments.command_line);
   if (written != ExitCode::done) return written;
-  written = write_output(to_text(told, arguments), arguments.output);
+  written =
+      write_output(to_text(told, arguments, *pivot, page_width(arguments.page, arguments.output)),
+                   arguments.output);
   if (written != ExitCode::done) return written;
   if (run->partial) run->partial->remove();
   if (run->stopped) {
-    std::fputs(fmt::format("interrupted: {} of {} points are done and told; with -o FILE an "
-                           "interrupted sweep can go on\n",
-                           told.done, told.result.points)
-                   .c_str(),
-               stderr);
+    say(
+        fmt::format("interrupted: {} of {} points are printed; with -o FILE an "
+                    "interrupted sweep can go on\n",
+                    told.done, told.result.points));
     return ExitCode::interrupted;
   }
   // For a shard, feasibility is only known after the merge.
@@ -74,6 +77,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
       app.add_subcommand("sweep", "predict every combination: key=1,2,4 key='range(4, 65, 4)'");
   add_scenario_arguments(*command, *arguments);
   add_sweep_options(*command, *arguments);
+  add_table_option(*command, arguments->table);
   add_work_options(*command, *arguments);
   command->callback([arguments, command, &exit_code] {
     arguments->command_line = command_line(*command);

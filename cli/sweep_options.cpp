@@ -49,6 +49,23 @@ void add_sweep_options(CLI::App& command, SweepOptions& options) {
       ->type_name("FILE");
 }
 
+void add_table_option(CLI::App& command, std::string& table) {
+  command
+      .add_option("--table", table,
+                  "print one number of the rows, with the values of one key down and those of "
+                  "another across: 'schedule.name,schedule.micro_batches,iteration_time_s'")
+      ->excludes(command.get_option("--json"))
+      ->type_name("ROWS,COLUMNS,VALUE");
+}
+
+Result<std::optional<SweepPivot>> read_pivot(const std::string& table,
+                                             const std::vector<SweepAxis>& axes) {
+  if (table.empty()) return std::optional<SweepPivot>();
+  const auto pivot = parse_pivot(table, axes);
+  if (!pivot) return pivot.problems();
+  return std::optional(*pivot);
+}
+
 Result<SweepSelection> read_selection(const RowOptions& options,
                                       const std::vector<SweepAxis>& axes) {
   Diagnostics problems;
@@ -66,10 +83,14 @@ Result<SweepSelection> read_selection(const RowOptions& options,
   return selection;
 }
 
-std::string to_text(const SweepReport& report, const SweepOptions& options) {
+std::string to_text(const SweepReport& report, const SweepOptions& options,
+                    const std::optional<SweepPivot>& pivot, PageWidth width) {
+  if (pivot && options.csv) return to_csv(report, *pivot);
+  if (pivot && options.markdown) return to_markdown(report, *pivot);
+  if (pivot) return to_table(report, *pivot).print(width);
   if (options.json) return to_json(report, kVersion);
   if (options.csv) return to_csv(report);
-  return options.markdown ? to_markdown(report) : to_table(report);
+  return options.markdown ? to_markdown(report) : to_table(report).print(width);
 }
 
 int write_page(const SweepReport& report, const SweepOptions& options,
@@ -80,7 +101,7 @@ int write_page(const SweepReport& report, const SweepOptions& options,
 
 int report_feasibility(const SweepReport& report) {
   if (report.any_feasible()) return ExitCode::done;
-  std::fputs(("error: " + infeasibility(report) + '\n').c_str(), stderr);
+  say("error: " + infeasibility(report) + '\n');
   return ExitCode::infeasible;
 }
 

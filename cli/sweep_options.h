@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
+#include "sim/report/sweep_pivot.h"
 #include "sim/report/sweep_report.h"
 
 namespace CLI {
@@ -41,13 +43,22 @@ void add_row_options(CLI::App& command, RowOptions& options);
 /// Adds the row options, and the others of a sweep.
 void add_sweep_options(CLI::App& command, SweepOptions& options);
 
+/// Adds --table to a subcommand that has the options of a sweep.
+void add_table_option(CLI::App& command, std::string& table);
+
+/// The table that --table asks for; nothing for "". Errors: those of parse_pivot.
+Result<std::optional<SweepPivot>> read_pivot(const std::string& table,
+                                             const std::vector<SweepAxis>& axes);
+
 /// The selection of rows of a sweep over these axes. Errors: an unknown objective, a wrong
 /// condition.
 Result<SweepSelection> read_selection(const RowOptions& options,
                                       const std::vector<SweepAxis>& axes);
 
-/// The report in the requested format.
-std::string to_text(const SweepReport& report, const SweepOptions& options);
+/// The report in the requested format, as the rows or as the requested table of two keys. `width`
+/// counts for tables.
+std::string to_text(const SweepReport& report, const SweepOptions& options,
+                    const std::optional<SweepPivot>& pivot, PageWidth width);
 
 /// Writes the HTML page if it was requested. Returns the exit code.
 int write_page(const SweepReport& report, const SweepOptions& options,

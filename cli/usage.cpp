@@ -51,19 +51,86 @@ constexpr Example kExamples[] = {
     {"completion", "bash"},
     {"help", "simulate"}};
 
+/// What an exit code means (cli/exit_code.h).
+struct CodeMeaning {
+  int code;
+  const char* meaning;
+  std::string_view command = "";  ///< The one that returns it; "" = any.
+};
+constexpr CodeMeaning kExitCodes[] = {
+    {ExitCode::done, "done"},
+    {ExitCode::check_failed, "a prediction is off", "validate"},
+    {ExitCode::check_failed, "something differs from the record", "check"},
+    {ExitCode::wrong_input, "wrong input"},
+    {ExitCode::file_trouble, "a file cannot be read or written"},
+    {ExitCode::infeasible, "it cannot run, or does not fit"},
+    {ExitCode::no_device, "there is no such device"},
+    {ExitCode::inconclusive, "inconclusive", "validate"},
+    {ExitCode::interrupted, "interrupted"}};
+
 /// The message for an empty word.
 constexpr std::string_view kUnset =
     "a variable of the shell that is not set? give it a value, or leave it out";
 
+/// The example of a command, as it is typed; "" = none.
+std::string example_of(const CLI::App& command) {
+  const std::string name = full_name(command);
+  const auto* const example = std::find_if(
+      std::begin(kExamples), std::end(kExamples),
+      [&](const Example& one) { return name == fmt::format("plumbline {}", one.command); });
+  return example == std::end(kExamples) ? "" : fmt::format("{} {}", name, example->arguments);
+}
+
 /// "such as: plumbline bubble --stages 4 --micro-batches 16 (plumbline bubble --help tells all)".
 std::string such_as(const CLI::App& command) {
   const std::string name = full_name(command);
-  std::string all = fmt::format("{} --help tells what it takes", name);
-  const auto example = std::find_if(
-      std::begin(kExamples), std::end(kExamples),
-      [&](const Example& one) { return name == fmt::format("plumbline {}", one.command); });
-  if (example == std::end(kExamples)) return all;
-  return fmt::format("such as: {} {}; {}", name, example->arguments, all);
+  std::string all = fmt::format("{} --help says what it takes", name);
+  const std::string example = example_of(command);
+  return example.empty() ? all : fmt::format("such as: {}; {}", example, all);
+}
+
+/// What stands below the options of each command.
+Document footer(const CLI::App& command) {
+  Document text;
+  if (const std::string example = example_of(command); !example.empty()) {
+    text.sentence("\nExample:");
+    text.verbatim("  " + example);
+  }
+  const auto& options = command.get_options();
+  const bool reads_scenario = std::any_of(options.begin(), options.end(), [](const auto* option) {
+    return option->get_type_name().find("SCENARIO") != std::string::npos;
+  });
+  if (reads_scenario) {
+    text.sentence("\nKeys of a scenario:");
+    text.sentence(
+        "  docs/reference/keys.md explains them; plumbline schema scenario prints them for "
+        "editors");
+  }
+  Table codes;
+  codes.has_no_header();
+  for (const CodeMeaning& one : kExitCodes) {
+    if (one.command.empty() || one.command == command.get_name())
+      codes.row({std::to_string(one.code)}, one.meaning);
+  }
+  text.sentence("\nExit codes:");
+  text.table(std::move(codes));
+  return text;
+}
+
+std::string help_text(const CLI::App& command, PageWidth width) {
+  const std::size_t description =
+      width ? std::min<std::size_t>(30, *width / 2) : 30;  // CLI11's is 30
+  const std::string help =
+      command.get_formatter()->make_help(&command, full_name(command), CLI::AppFormatMode::Normal);
+  std::string text;
+  for (std::size_t at = 0; at < help.size();) {
+    const std::size_t end = std::min(help.find('\n', at), help.size());
+    const std::string line = help.substr(at, end - at);
+    text += wrapped(line, width, line.starts_with("  ") ? description : 2) + '\n';
+    at = end + 1;
+  }
+  text.erase(text.find_last_not_of('\n') + 2);
+  return text + footer(command).print(width);
 }
 
 std::vector<std::string> names_below(const CLI::App& command) {
@@ -281,16 +348,19 @@ std::optional<Diagnostic> check_empty(const CLI::App& command) {
 }
 
 std::string overview(const CLI::App& app) {
-  std::string text = fmt::format("plumbline {}: {}\n\n", kVersion, app.get_description());
+  Table commands;
+  commands.has_no_header();
   for (const std::string_view name :
        {"bubble", "simulate", "explain", "compare", "sweep", "search", "check"}) {
-    const auto example = std::find_if(std::begin(kExamples), std::end(kExamples),
-                                      [&](const Example& one) { return one.command == name; });
-    text += fmt::format("  {:<60}  {}\n", fmt::format("plumbline {} {}", name, example->arguments),
-                        app.get_subcommand(std::string(name))->get_description());
+    const CLI::App& command = *app.get_subcommand(std::string(name));
+    commands.row({example_of(command)}, command.get_description());
   }
-  return text +
-         "\nplumbline help lists all subcommands; plumbline help simulate tells what one takes\n";
+  Document text;
+  text.sentence(fmt::format("plumbline {}: {}\n\n", kVersion, app.get_description()));
+  text.table(std::move(commands));
+  text.sentence(
+      "\nplumbline help lists all subcommands; plumbline help simulate says what one takes");
+  return text.print(page_width({}, ""));
 }
 
 void add_help(CLI::App& app, int& exit_code) {
@@ -301,9 +371,7 @@ void add_help(CLI::App& app, int& exit_code) {
     const auto command = named_command(app, *words);
     if (!command) return void(exit_code = fail(command.problems()));
     // Not help(), which would describe the subcommand that was read; this describes the named one.
-    const std::string text = (*command)->get_formatter()->make_help(*command, full_name(**command),
-                                                                    CLI::AppFormatMode::Normal);
-    exit_code = write_output(text, "");
+    exit_code = write_output(help_text(**command, page_width({}, "")), "");
   });
   app.add_subcommand("version", "print the version")->callback([&exit_code] {
     exit_code = write_output(fmt::format("plumbline {}\n", kVersion), "");

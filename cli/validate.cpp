@@ -118,8 +118,10 @@ int validate_all(const ValidateArguments& arguments) {
     const int written = write_output(page, arguments.report);
     if (written != ExitCode::done) return written;
   }
-  const int written =
-      write_output(arguments.json ? to_json(points, kVersion) : to_table(points), arguments.output);
+  const int written = write_output(
+      arguments.json ? to_json(points, kVersion)
+                     : to_table(points).print(page_width(arguments.page, arguments.output)),
+      arguments.output);
   if (written != ExitCode::done) return written;
   const int verdict = exit_code_of(verdict_on(points));
   if (verdict == ExitCode::check_failed) return verdict;

@@ -78,7 +78,7 @@ WatchedWork::WatchedWork(const WorkArguments& arguments, std::optional<Shard> sh
     : progress_(noun, things) {
   options_.threads = arguments.threads;
   options_.shard = shard;
-  if (!output.empty()) options_.partial_path = output + ".partial";
+  if (!output.empty() && !holds_outputs()) options_.partial_path = output + ".partial";
   options_.resume = arguments.resume;
   options_.version = kVersion;
   options_.stop = &InterruptGuard::flag();

@@ -47,11 +47,15 @@ has --report search x.yaml --
 has --resume search x.yaml --
 has --shard search x.yaml --
 has --distinct merge x.json --
+has --table sweep x.yaml --
+has --record simulate x.yaml --
+has --record import csv x.csv --
+has --record check --
 has help ''
 has version ''
 expect "a choice" "backends presets schedules stacks" "$(offered list '')"
 expect "no second choice" "" "$(offered list presets '')"
-expect "the kinds of schemas" "kernels network profile scenario" "$(offered schema '')"
+expect "the kinds of schemas" "kernels network profile record scenario" "$(offered schema '')"
 expect "options" "--trace" "$(offered simulate --tr)"
 expect "the words of an option" "dot grid sequence torch-csv" "$(offered schedule x.yaml --format '')"
 expect "the same behind =" "grid" "$(offered schedule x.yaml --format = gr)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs what README.md and docs/*.md show: commands against their output, sums against their value.
+# Runs what README.md and the pages of docs/ show: commands against their output, sums against their value.
 # SPDX-License-Identifier: MIT
-# Usage: tests/docs.sh BINARY [PAGE...]          README.md and docs/*.md, unless pages are named
+# Usage: tests/docs.sh BINARY [PAGE...]          README.md and all pages of docs/, unless pages are named
 # PLUMBLINE_UPDATE_GOLDEN=1 rewrites the shown outputs in place, but for what has become an error: that fails all the same.
 #
 # A ```console block holds commands after "$ ", each followed by its exact output (stdout and stderr; empty
@@ -267,7 +267,10 @@ check_file() {  # FILE
 
 scratch=$(mktemp) || exit 3
 trap 'rm -f -- "$scratch"' EXIT
-(($# > 0)) || set -- README.md docs/*.md
+if (($# == 0)); then
+  shopt -s globstar
+  set -- README.md docs/**/*.md
+fi
 for file in "$@"; do
   check_file "$file"
 done

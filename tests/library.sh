@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The programs in examples/library run, and docs/library.md shows them as they are.
+# The programs in examples/library run, and docs/how-to/library.md shows them as they are; the README, a part of one.
 # SPDX-License-Identifier: MIT
 # Usage: tests/library.sh FOLDER          where the programs library_sweep, ... are
 set -u
 export LC_ALL=C
 programs=$(realpath -e -- "${1:?usage: tests/library.sh FOLDER}") || exit 2
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." || exit 2
-page=$(cat docs/library.md)
+page=$(cat docs/how-to/library.md)
 failed=0
 fail() {
   echo "FAILED: $1"
@@ -14,8 +14,11 @@ fail() {
 }
 for source in examples/library/*.cpp; do
   program=$(sed 1,3d "$source")  # without what it is and its licence
-  [[ $page == *$'```cpp\n'"$program"$'\n```'* ]] || fail "docs/library.md does not show $source as it is"
+  [[ $page == *$'```cpp\n'"$program"$'\n```'* ]] || fail "docs/how-to/library.md does not show $source as it is"
 done
+# The README shows some lines of the first one.
+excerpt=$(awk '/^```cpp$/ { inside = 1; next } /^```$/ { inside = 0 } inside' README.md)
+[[ -n $excerpt && $(cat examples/library/predict.cpp) == *"$excerpt"* ]] || fail "README.md shows what is not in predict.cpp"
 contains() {  # contains PROGRAM TEXT
   text=$("$programs/library_$1") || fail "$1 ends with $?"
   [[ $text == *$2* ]] || fail "$1 does not say '$2': $text"

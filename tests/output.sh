@@ -37,7 +37,7 @@ expect "and is still reported" 1 "$(grep -c 'does not fit' "$work/table")"
 expect "out of memory with -o is exit 4" 4 $?
 expect "and the JSON is there" 1 "$(grep -c '^ "fits": false' "$work/over.json")"
 # A run that deadlocks is left out of a comparison, and told.
-"$plumbline" compare $example 'plan.warm_up=[3,2,1,0],[0,0,0,3],[2,2,1,0]' > "$work/compared" 2> "$work/err"
+"$plumbline" compare --wide $example 'plan.warm_up=[3,2,1,0],[0,0,0,3],[2,2,1,0]' > "$work/compared" 2> "$work/err"
 expect "a comparison with a deadlock is exit 4" 4 $?
 expect "its sentence begins with the deadlock" 1 "$(tail -n 1 "$work/compared" | grep -c '^warm_up=\[0,0,0,3\] cannot run (the schedule deadlocks: device 0,')"
 expect "and stderr tells it whole" 1 "$(grep -c 'error: the schedule deadlocks' "$work/err")"
@@ -180,11 +180,11 @@ done
 told=$("$plumbline" bubble --stages 4 --micro-batches 8 --chunks 2 2>&1)
 expect "an option that is none is exit 2" 2 $?
 [ "$told" = "error: '--chunks' is nothing that plumbline bubble takes
-  help: such as: plumbline bubble --stages 4 --micro-batches 16; plumbline bubble --help tells what it takes" ]
+  help: such as: plumbline bubble --stages 4 --micro-batches 16; plumbline bubble --help says what it takes" ]
 expect "and is told by its name" 0 $?
 told=$("$plumbline" --jsn simulate $example 2>&1)
 [ "$told" = "error: '--jsn' is nothing that plumbline takes
-  help: plumbline --help tells what it takes" ]
+  help: plumbline --help says what it takes" ]
 expect "in front of a command as well" 0 $?
 told=$("$plumbline" simulate $example --no-timelin 2>&1)
 [ "$told" = "error: '--no-timelin' is nothing that plumbline simulate takes

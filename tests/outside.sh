@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Another CMake project uses the library as docs/library.md says: its CMakeLists.txt, its first program, its commands.
+# Another CMake project uses the library as docs/how-to/library.md says: its CMakeLists.txt, its first program, its commands.
 # The program gets what it needs to compile, and none of Plumbline's own flags.
 # Usage: tests/outside.sh [FOLDER]    FOLDER: where the project stays, for the next time; build/outside if absent
 # SPDX-License-Identifier: MIT
@@ -10,7 +10,7 @@ mkdir -p "${1:-build/outside}"
 folder=$(realpath -e -- "${1:-build/outside}")
 
 block() {  # block LANGUAGE: the page's first block in that language
-  awk -v first="\`\`\`$1" '$0 == "```" && inside { exit } inside; $0 == first { inside = 1 }' docs/library.md
+  awk -v first="\`\`\`$1" '$0 == "```" && inside { exit } inside; $0 == first { inside = 1 }' docs/how-to/library.md
 }
 block cmake > "$folder/CMakeLists.txt"
 block sh > "$folder/commands.sh"
@@ -23,7 +23,7 @@ cp -a CMakeLists.txt base calibrate cli cmake examples models schedules sim tool
 cd "$folder"
 export CMAKE_EXPORT_COMPILE_COMMANDS=ON
 if command -v ccache > /dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
-bash -eu commands.sh > output.txt 2>&1 || { tail -n 30 output.txt; echo "FAILED: the commands of docs/library.md"; exit 1; }
+bash -eu commands.sh > output.txt 2>&1 || { tail -n 30 output.txt; echo "FAILED: the commands of docs/how-to/library.md"; exit 1; }
 
 fail() {
   echo "FAILED: $1"

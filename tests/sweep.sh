@@ -53,6 +53,9 @@ for shards in 1 2 3 7; do
     expect "merge of $shards, exit code, $format" 0 $?
     same "merge of $shards, $format" "$work/one$format" "$work/merged"
   done
+  "$plumbline" sweep "${fast[@]}" --table name,micro_batches,iteration_time_s > "$work/picked"
+  "$plumbline" merge "${files[@]}" --table name,micro_batches,iteration_time_s > "$work/merged"
+  same "merge of $shards, as a table" "$work/picked" "$work/merged"
   "$plumbline" sweep "${fast[@]}" --pareto --objective bubble --where 'peak_memory_bytes < 400 MiB' > "$work/picked"
   "$plumbline" merge "${files[@]}" --pareto --objective bubble --where 'peak_memory_bytes < 400 MiB' > "$work/merged"
   same "merge of $shards, picked" "$work/picked" "$work/merged"
@@ -114,7 +117,7 @@ kill -TERM "$pid"
 wait "$pid"
 expect "without -o interrupted is exit 130" 130 $?
 expect "what is done is told" \
-  "interrupted: $(($(wc -l < "$work/half.csv") - 1)) of 18000 points are done and told; with -o FILE an interrupted sweep can go on" \
+  "interrupted: $(($(wc -l < "$work/half.csv") - 1)) of 18000 points are printed; with -o FILE an interrupted sweep can go on" \
   "$(cat "$work/err")"
 
 # ---- The job array's body, as Slurm would start it ----
@@ -173,7 +176,7 @@ standing "another schedule" "${quick[@]}" schedule.name=gpipe schedule.recompute
 
 small=("${search[@]}" schedule.name=1f1b cluster.gpus=64,128 --distinct)
 for format in "" --json --csv --markdown; do
-  "$plumbline" search "${small[@]}" --top 3 $format --report "$work/one.html" > "$work/search$format"
+  "$plumbline" search "${small[@]}" --top 3 $format --wide --report "$work/one.html" > "$work/search$format"
   expect "the best of each size $format" 0 $?
 done
 expect "the page is one" 1 "$(grep -c '<!DOCTYPE html>' "$work/one.html")"
@@ -185,12 +188,12 @@ for shards in 1 3; do
     files=("$work/search-$i.json" "${files[@]}")
   done
   for format in "" --json --csv --markdown; do
-    "$plumbline" merge "${files[@]}" --distinct --top 3 $format > "$work/merged"
+    "$plumbline" merge "${files[@]}" --distinct --top 3 --wide $format > "$work/merged"
     expect "merge of $shards parts of a search $format" 0 $?
     same "is the search $format" "$work/search$format" "$work/merged"
   done
 done
-(cd "$work" && "$plumbline" merge search-[123].json --distinct --top 3) > "$work/merged"
+(cd "$work" && "$plumbline" merge search-[123].json --distinct --top 3 --wide) > "$work/merged"
 expect "merge elsewhere" 0 $?
 expect "says what it could not try" 1 "$(grep -c '^the scenario (examples/layouts.yaml) is not here as it was searched' "$work/merged")"
 grep -vE '^(at [0-9]+ % of the peaks|with [a-z ]+ at 80 %|numbers? [0-9]|the scenario \()' "$work/search" > "$work/without"
@@ -198,6 +201,8 @@ expect "and has all else" "$(cat "$work/without")" "$(grep -vE '^(at [0-9]+ % of
 "$plumbline" merge "$work/search-1.json" "$work/1-2.json" 2> "$work/err"
 expect "a part of a search and one of a sweep are exit 2" 2 $?
 expect "which is told" 1 "$(grep -c 'is no part of a search$' "$work/err")"
+"$plumbline" merge "$work/search-1.json" --table a,b,fits 2> "$work/err"
+expect "a search is no table of two keys" "2 1" "$? $(grep -c -e '--table with a search' "$work/err")"
 "$plumbline" merge "$work/search-1.json" 2> "$work/err"
 expect "a missing part is exit 2" 2 $?
 expect "and is named" 1 "$(grep -c '^error: of 3 shards 2, 3 are missing$' "$work/err")"
@@ -234,7 +239,7 @@ sleep 1.5
 kill -TERM "$pid"
 wait "$pid"
 expect "an interrupted search is exit 130" 130 $?
-expect "and says so" 1 "$(grep -c '^interrupted: [0-9]* of [0-9]* layouts are done and told; with -o FILE an interrupted search can go on$' "$work/err")"
+expect "and says so" 1 "$(grep -c '^interrupted: [0-9]* of [0-9]* layouts are printed; with -o FILE an interrupted search can go on$' "$work/err")"
 
 echo "$passed passed, $failed failed"
 ((failed == 0 && passed > 0))

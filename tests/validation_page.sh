@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/validation.md and the README's table are what the tool makes of docs/validation/*.json; scripts/validate
+# docs/results/validation.md and the table of accuracy are what the tool makes of docs/results/validation/*.json; scripts/validate
 # measures, goes on where it was interrupted, and the tools refuse what they cannot read.
 # SPDX-License-Identifier: MIT
 # Usage: tests/validation_page.sh BINARIES     the build folder
@@ -30,15 +30,15 @@ refused() {  # NAME CODE MESSAGE COMMAND...
 }
 
 # The documents are of the results that are committed.
-same 'docs/validation.md is of docs/validation/ (scripts/validation-page writes it)' "$(cat docs/validation.md)" "$("$page" page docs/validation)"
-cp README.md "$work/README.md"
-"$page" table docs/validation "$work/README.md"
-same "the README's table is of docs/validation/" "$(cat README.md)" "$(cat "$work/README.md")"
+same 'docs/results/validation.md is of docs/results/validation/ (scripts/validation-page writes it)' "$(cat docs/results/validation.md)" "$("$page" page docs/results/validation)"
+cp docs/results/accuracy.md "$work/accuracy.md"
+"$page" table docs/results/validation "$work/accuracy.md"
+same "the table of accuracy is of docs/results/validation/" "$(cat docs/results/accuracy.md)" "$(cat "$work/accuracy.md")"
 
 # Another number in a result is another page.
-cp -r docs/validation "$work/changed"
+cp -r docs/results/validation "$work/changed"
 sed -i 's/"predicted":0.0565,/"predicted":0.0566,/' "$work/changed/practicals-1.json"
-[[ $("$page" page "$work/changed") != "$(cat docs/validation.md)" ]]
+[[ $("$page" page "$work/changed") != "$(cat docs/results/validation.md)" ]]
 same 'a changed result changes the page' 0 $?
 
 # What cannot be read is told with its place.
@@ -50,11 +50,11 @@ refused 'no folder' 3 "error: cannot list '$work/nowhere': No such file or direc
 mkdir "$work/wrong"
 printf '{"schema_version": 1,\n "result": {"group": "matrx", "name": "x", "command": "y", "short": false, "machine": {}},\n "ranking": {"pairs": 0, "ties": 0, "right": 0, "wrong": 0},\n "points": []}\n' > "$work/wrong/a.json"
 refused 'a wrong result' 2 "$(sed "s|WRONG|$work/wrong|" tests/golden/wrong-result.txt)" "$page" page "$work/wrong"
-echo '# no marks' > "$work/README.md"
-refused 'a README without marks' 2 "$work/README.md: error: has no place for the table of accuracy
+echo '# no marks' > "$work/accuracy.md"
+refused 'a page without marks' 2 "$work/accuracy.md: error: has no place for the table of accuracy
   help: it goes between the lines
-    <!-- from docs/validation/ by scripts/validation-page; do not edit -->
-    <!-- end of what scripts/validation-page wrote -->" "$page" table docs/validation "$work/README.md"
+    <!-- from docs/results/validation/ by scripts/validation-page; do not edit -->
+    <!-- end of what scripts/validation-page wrote -->" "$page" table docs/results/validation "$work/accuracy.md"
 refused 'a backend that is none' 2 "scripts/validate: error: --only is 'gpu', which is neither synthetic nor cpu
 $(scripts/validate --help)" scripts/validate --only gpu
 refused 'an option that is none' 2 "scripts/validate: error: '--fast' is no option

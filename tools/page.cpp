@@ -243,9 +243,9 @@ Causes causes_of(const Files& files) {
 /// The errors with the layers' times measured beside the run; "" if these were not measured.
 std::string again_table(const Files& files, ResultGroup group) {
   if (summarize(files).again.runs == 0) return "";
-  std::vector<std::vector<std::string>> rows = {
-      {text_of(group).noun, "runs", "error, mean of sizes", "by the times of now", "from ... to",
-       "worst", "rounds of a run differ by", "at most"}};
+  std::vector<std::vector<std::string>> rows = {{text_of(group).noun, "runs",
+                                                 "error, mean of sizes", "own error", "from ... to",
+                                                 "worst", "rounds of a run differ by", "at most"}};
   const auto row = [&](const std::string& name, const TimedAgain& again) {
     const bool any = again.runs > 0;
     rows.push_back(
@@ -258,7 +258,7 @@ std::string again_table(const Files& files, ResultGroup group) {
   if (files.size() > 1) row("all", summarize(files).again);
   return "The machine does not stay as it was when the profile was measured. So runs were made in "
          "rounds, each in turn with the\nothers, and the layers timed again before, between and "
-         "after them: the times of now. What is left of the error by them is\nthe prediction's "
+         "after them. What is left of the error with these times is\nthe prediction's "
          "own. "
          "What rounds of one run differ by, from the fastest to the slowest, is how well a "
          "measurement tells\nwhat the next one will be.\n\n" +
@@ -298,7 +298,7 @@ std::string calibration_table(const Files& files) {
   }
   if (rows.size() == 1) return "";
   return "\nThe calibrations ([what these "
-         "say](calibrating.md#what-calibrate-measures-and-why-so)), as shares of "
+         "say](../how-to/calibrating.md#what-calibrate-measures-and-why-so)), as shares of "
          "1:\n\n" +
          markdown_table(rows, {0, 1});
 }
@@ -333,7 +333,7 @@ std::string all_points(const Files& files, ResultGroup group) {
       {has_scenarios(group) ? "scenario" : text_of(group).noun, "schedule", "devices",
        "micro-batches", "predicted", "measured", "error"}};
   const Causes causes = causes_of(files);
-  if (causes.first == 0) rows.front().emplace_back("by the times of now");
+  if (causes.first == 0) rows.front().emplace_back("own error");
   rows.front().insert(rows.front().end(), kCauses.begin() + causes.first,
                       kCauses.begin() + causes.end);
   const std::size_t memory = rows.front().size();
@@ -361,7 +361,7 @@ std::string how_to_repeat() {
   return "\n## How to repeat it\n\n"
          "```sh\n"
          "scripts/validate                    # runs everything; goes on where it was interrupted\n"
-         "scripts/validation-page FOLDER      # this page and the README's table, from its "
+         "scripts/validation-page FOLDER      # this page and the table of accuracy.md, from its "
          "results\n"
          "scripts/validate-gpu --budget 15    # on a GPU: what that is asked, and more time is "
          "more of it\n"
@@ -376,10 +376,12 @@ std::string how_to_repeat() {
 std::string head(const std::vector<ResultFile>& results) {
   std::string text =
       "# Predicted beside measured\n\n"
-      "<!-- written by scripts/validation-page from docs/validation/*.json; do not edit -->\n\n"
+      "<!-- written by scripts/validation-page from docs/results/validation/*.json; do not edit "
+      "-->\n\n"
       "How far predictions are from runs of the same schedules. An error is predicted / measured - "
       "1 of the iteration\ntime: **negative means predicted too fast**. What the "
-      "verdicts and causes mean is told in\n[running.md](running.md#reading-validate).\n\n";
+      "verdicts and causes mean is told "
+      "in\n[running.md](../how-to/running.md#reading-validate).\n\n";
   for (const std::string& more : {warning(results), missing_groups(results)}) {
     if (!more.empty()) text += more + '\n';
   }
@@ -424,7 +426,7 @@ std::string validation_page(const std::vector<ResultFile>& results) {
 std::string accuracy_table(const std::vector<ResultFile>& results) {
   std::vector<std::vector<std::string>> rows = {
       {"what", "runs", "error of iteration time, mean of sizes", "from ... to", "worst",
-       "by the times of now, mean (worst)", "peak memory", "pairs in the predicted order"}};
+       "own error, mean (worst)", "peak memory", "pairs in the predicted order"}};
   const auto row = [&](const std::string& name, const Files& files, bool ranked) {
     const Summary s = summarize(files);
     const bool any = s.measured > 0;

@@ -17,7 +17,7 @@
 #include "calibrate/runtime/clock.h"
 #include "calibrate/runtime/machine.h"
 #include "cli/command.h"
-#include "cli/commit.h"
+#include "cli/record/commit.h"
 #include "models/profile/profile_reader.h"
 #include "tools/page.h"
 #include "tools/result_file.h"
@@ -192,14 +192,14 @@ int dispatch(int argc, char** argv) {
   command->add_flag("--short", is_short, "whether they are of a short run");
   command->callback([&] { exit_code = tell_current(path, is_short); });
 
-  command = app.add_subcommand("page", "write docs/validation.md");
+  command = app.add_subcommand("page", "write docs/results/validation.md");
   command->add_option("folder", folder, "of results")->required()->type_name("FOLDER");
   command->add_option("-o,--output", path, "write here instead of stdout")->type_name("FILE");
   command->callback([&] { exit_code = write_page(folder, path); });
 
-  command = app.add_subcommand("table", "put the table of accuracy into a README");
+  command = app.add_subcommand("table", "put the table of accuracy into a page");
   command->add_option("folder", folder, "of results")->required()->type_name("FOLDER");
-  command->add_option("file", path, "the README")->required()->type_name("FILE");
+  command->add_option("file", path, "the page")->required()->type_name("FILE");
   command->callback([&] { exit_code = write_table(folder, path); });
 
   try {

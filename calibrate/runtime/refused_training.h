@@ -60,7 +60,7 @@ inline std::optional<Diagnostic> check_training(const Scenario& scenario) {
   if (scenario.schedule.recompute.kind == Recompute::selective) {
     return input_error(scenario.schedule.recompute.mark,
                        "schedule.recompute is 'selective', and a network is run with all of a "
-                       "layer's activations made again, or none",
+                       "layer's activations recomputed, or none",
                        "schedule.recompute: layers, full or none; --backend synthetic runs any");
   }
   if (const auto& offload = scenario.schedule.offload; offload && offload->value > 0) {

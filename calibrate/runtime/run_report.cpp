@@ -112,7 +112,7 @@ std::string verdict_text(const Validation& v) {
 /// what happened, but are no measurement.
 std::string measured_title(const Validation& v) { return v.clean() ? "measured" : "disturbed"; }
 
-std::string comparison(const Validation& v) {
+Table comparison(const Validation& v) {
   const Outcome& p = v.predicted;
   const Outcome& m = v.measured.outcome;
   Table table;
@@ -152,10 +152,10 @@ std::string comparison(const Validation& v) {
     row("idle, " + label, to_text(predicted), to_text(measured),
         difference_text(seconds(predicted - measured)));
   }
-  return table.print();
+  return table;
 }
 
-std::string devices(const Validation& v) {
+Table devices(const Validation& v) {
   const Outcome& p = v.predicted;
   const Outcome& m = v.measured.outcome;
   Table table;
@@ -167,14 +167,14 @@ std::string devices(const Validation& v) {
                to_text(m.metrics.devices[slot].idle), to_text(p.memory[slot].peak.sum()),
                to_text(m.memory[slot].peak.sum())});
   }
-  return table.print();
+  return table;
 }
 
-std::string causes(const Validation& v) {
+Table causes(const Validation& v) {
   Table table;
   const auto row = [&](std::string_view name, double part_s, std::string_view meaning) {
-    table.row({fmt::format("{:<10} {:>10} {:>10}   {}", name, difference_text(part_s),
-                           signed_percent(part_s / v.measured_s()), meaning)});
+    table.row({std::string(name), difference_text(part_s), signed_percent(part_s / v.measured_s())},
+              std::string(meaning));
   };
   if (v.again_s) {
     row("profile", v.shares.profile_s, "layers take another time now than the profile says");
@@ -185,30 +185,48 @@ std::string causes(const Validation& v) {
   row("transfer", v.shares.transfer_s, "transfers and all-reduces did");
   row("hand-over", v.shares.hand_over_s, "ops began later than they could");
   row("waiting", v.shares.waiting_s, "the order of events on shared links");
-  if (v.measured.traced_s) row("telling", v.shares.telling_s, "to look at each op took time");
-  return table.print();
+  if (v.measured.traced_s) row("tracing", v.shares.telling_s, "looking at each op took time");
+  return table;
 }
 
-/// The notes of the predictions, each sentence once.
+/// The notes of the predictions. Of those that differ in numbers only, the first.
 std::string notes(const std::vector<ValidationPoint>& points) {
-  std::vector<std::string> told;
-  std::string text;
+  const auto without_numbers = [](std::string note) {
+    std::erase_if(note, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+    return note;
+  };
+  std::vector<std::string> kinds;
+  std::vector<std::string> shown;
+  std::vector<bool> differ;
   for (const ValidationPoint& point : points) {
     for (const std::string& note : point.validation.predicted.setup.notes) {
-      if (std::find(told.begin(), told.end(), note) != told.end()) continue;
-      told.push_back(note);
-      text += fmt::format("note: {}\n", note);
+      const std::string kind = without_numbers(note);
+      const auto place = std::find(kinds.begin(), kinds.end(), kind);
+      if (place != kinds.end()) {
+        const auto at = static_cast<std::size_t>(place - kinds.begin());
+        differ[at] = differ[at] || shown[at] != note;
+        continue;
+      }
+      kinds.push_back(kind);
+      shown.push_back(note);
+      differ.push_back(false);
     }
   }
+  std::string text;
+  for (std::size_t i = 0; i < shown.size(); ++i)
+    text += fmt::format("note: {}{}\n", shown[i],
+                        differ[i] ? " (in the first row; other rows differ)" : "");
   return text;
 }
 
 /// The causes of the error, the errors of the starts, and the noise of the measurement.
-std::string where_and_how(const Validation& v) {
-  std::string text = "\nwhere the error comes from\n" + causes(v);
-  text += fmt::format(
+Document where_and_how(const Validation& v) {
+  Document document;
+  document.sentence("\nwhere the error comes from");
+  document.table(causes(v));
+  std::string text = fmt::format(
       "\nops start {} from where they were predicted in the median, {} at the 95th percentile, {} "
-      "at most ({});\n{} of the measured critical path is critical in the prediction too\n",
+      "at most ({}); {} of the measured critical path is critical in the prediction too\n",
       time_text(v.starts.median_s), time_text(v.starts.p95_s), time_text(v.starts.max_s),
       v.starts.worst, percent(v.critical_path_agreement));
   const RealRun& run = v.measured;
@@ -225,30 +243,49 @@ std::string where_and_how(const Validation& v) {
   text += fmt::format("{} clean, {} to {} in the middle half, hand-over {} an op\n",
                       of_iterations(v.measured), time_text(time.q1), time_text(time.q3),
                       per_op_hand_over(v.measured));
-  return text;
+  document.sentence(std::move(text));
+  return document;
 }
 
-std::string one_point(const std::vector<ValidationPoint>& points) {
-  const Validation& v = points.front().validation;
-  std::string text = headline(v.predicted) + ", on " + backend_text(v.measured) + "\n\n";
-  if (!v.clean()) text += nothing_clean(v.measured) + ";\nnothing is compared\n\n";
-  text += comparison(v) + '\n' + devices(v) + notes(points);
-  if (v.clean() && v.memory_verdict() == MemoryVerdict::ties) {
-    text +=
-        "note: what the prediction puts at one instant came one after the other: a buffer more was "
-        "held\n";
-  } else if (v.clean() && v.memory_verdict() == MemoryVerdict::order) {
-    text +=
-        "note: ops and transfers came in another order than predicted, of which the same rules say "
-        "the\nmeasured peak memory\n";
-  } else if (v.clean() && v.memory_verdict() == MemoryVerdict::differs) {
-    text += "note: the measured peak memory is not the predicted one on every device\n";
+/// Why the measured peak memory is not the predicted one; "" if it is.
+std::string memory_note(const Validation& v) {
+  if (!v.clean()) return "";
+  switch (v.memory_verdict()) {
+    case MemoryVerdict::ties:
+      return "note: what the prediction puts at one instant came one after the other: a buffer "
+             "more "
+             "was held\n";
+    case MemoryVerdict::order:
+      return "note: ops and transfers came in another order than predicted, of which the same "
+             "rules "
+             "say the measured peak memory\n";
+    case MemoryVerdict::differs:
+      return "note: the measured peak memory is not the predicted one on every device\n";
+    default:
+      return "";
   }
+}
+
+Document one_point(const std::vector<ValidationPoint>& points) {
+  const Validation& v = points.front().validation;
+  Document text;
+  text.sentence(headline(v.predicted) + ", on " + backend_text(v.measured) + "\n\n");
+  if (!v.clean()) text.sentence(nothing_clean(v.measured) + "; nothing is compared\n\n");
+  text.table(comparison(v));
+  text.blank_line();
+  text.table(devices(v));
+  text.sentence(notes(points));
+  text.sentence(memory_note(v));
   for (const std::string& estimate : v.predicted.setup.estimated)
-    text += "\npredicted from estimates: " + estimate + '\n';
-  text += v.clean() ? where_and_how(v) : '\n' + of_iterations(v.measured) + " clean\n";
-  for (const std::string& remark : v.measured.remarks) text += remark + '\n';
-  return text + '\n' + verdict_text(v) + '\n';
+    text.sentence("\npredicted from estimates: " + estimate);
+  if (v.clean()) {
+    text.append(where_and_how(v));
+  } else {
+    text.sentence('\n' + of_iterations(v.measured) + " clean");
+  }
+  for (const std::string& remark : v.measured.remarks) text.sentence(remark);
+  text.sentence('\n' + verdict_text(v));
+  return text;
 }
 
 std::string ranking_text(const std::vector<ValidationPoint>& points) {
@@ -367,14 +404,11 @@ std::string verdict_text(const std::vector<ValidationPoint>& points) {
   return fmt::format("{}: within {}: {}\n", verdict, tolerance, runs(all));
 }
 
-std::string many_points(const std::vector<ValidationPoint>& points) {
+Document many_points(const std::vector<ValidationPoint>& points) {
   const std::string& scenario = points.front().validation.predicted.setup.name;
   const bool one_scenario = std::all_of(points.begin(), points.end(), [&](const auto& point) {
     return point.validation.predicted.setup.name == scenario;
   });
-  std::size_t widest = 0;
-  for (const ValidationPoint& point : points)
-    widest = std::max(widest, other_overrides(point).size());
   Table table;
   std::vector<std::string> header = {one_scenario ? "schedule" : "scenario"};
   if (!one_scenario) header.emplace_back("schedule");
@@ -385,8 +419,9 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
                                        "own error", "error", "hand-over", "memory", "clean"}) {
     if (any_again || title != "own error") header.emplace_back(title);
   }
-  header.push_back(fmt::format("{:<{}}", "verdict", widest == 0 ? 12 : widest + 15));
+  header.emplace_back("verdict");
   table.row(std::move(header));
+  table.may_lack({"hand-over", "memory", "devices", "own error"});
   std::size_t measured_runs = 0;
   for (const ValidationPoint& point : points) {
     const Validation& v = point.validation;
@@ -405,39 +440,43 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
           if_clean(std::string(name(v.memory_verdict()))),
           fmt::format("{} of {}", v.measured.clean, v.measured.iterations.size())})
       row.push_back(std::move(cell));
-    row.push_back(widest == 0 ? fmt::format("{:<12}", name(v.verdict))
-                              : fmt::format("{:<12}   {:<{}}", name(v.verdict),
-                                            other_overrides(point), widest));
-    table.row(std::move(row));
+    row.emplace_back(name(v.verdict));
+    table.row(std::move(row), other_overrides(point));
   }
-  return fmt::format("{}on {}\n", one_scenario ? scenario + ", " : "",
-                     backend_text(points.front().validation.measured)) +
-         errors_text(points) + '\n' + table.print() + notes(points) + estimates_text(points) +
-         '\n' + disturbed_text(measured_runs, points.size()) + rounds_text(points) +
-         verdict_text(points) + ranking_text(points);
+  Document text;
+  text.sentence(fmt::format("{}on {}\n", one_scenario ? scenario + ", " : "",
+                            backend_text(points.front().validation.measured)) +
+                errors_text(points) + '\n');
+  text.table(std::move(table));
+  text.sentence(notes(points) + estimates_text(points) + '\n' +
+                disturbed_text(measured_runs, points.size()) + rounds_text(points) +
+                verdict_text(points) + ranking_text(points));
+  return text;
 }
 
 }  // namespace
 
-std::string to_table(const RealRun& run, const std::optional<TimelineStyle>& style) {
-  return to_table(run.outcome, style) + how_measured(run);
+Document to_table(const RealRun& run, const std::optional<TimelineStyle>& style) {
+  Document text = to_table(run.outcome, style);
+  text.sentence(how_measured(run));
+  return text;
 }
 
-std::string to_table(const std::vector<ValidationPoint>& points) {
+Document to_table(const std::vector<ValidationPoint>& points) {
   return points.size() == 1 ? one_point(points) : many_points(points);
 }
 
 std::vector<ReportFigure> report_figures(const Validation& v) {
   if (!v.clean()) {
     return {{"Predicted", time_text(v.predicted_s()), "iteration time"},
-            {"Disturbed", time_text(v.measured_s()) + "*", nothing_clean(v.measured)}};
+            {"Disturbed", time_text(v.measured_s()) + "*", nothing_clean(v.measured), true}};
   }
   const auto part = [](double time_s) { return difference_text(time_s); };
   return {{"Predicted", time_text(v.predicted_s()), "iteration time"},
           {"Measured", time_text(v.measured_s()),
-           fmt::format("iteration time, the median of {}", of_iterations(v.measured))},
+           fmt::format("iteration time, the median of {}", of_iterations(v.measured)), true},
           {"Error", signed_percent(v.error),
-           fmt::format("predicted / measured - 1; the noise is {}", percent(v.noise()))},
+           fmt::format("predicted / measured - 1; the noise is {}", percent(v.noise())), true},
           {v.again_s ? "From the profile and compute" : "From compute",
            part(v.shares.profile_s + v.shares.compute_s), "ops took another time"},
           {"From transfers", part(v.shares.transfer_s), "transfers took another time"},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/document.h"
 #include "calibrate/runtime/real_run.h"
 #include "calibrate/runtime/validation.h"
 #include "sim/report/html_report.h"
@@ -15,7 +16,7 @@
 namespace plumbline {
 
 /// The tables of `simulate` for the median iteration, then how it was measured.
-std::string to_table(const RealRun& run, const std::optional<TimelineStyle>& style);
+Document to_table(const RealRun& run, const std::optional<TimelineStyle>& style);
 
 /// The JSON of `simulate`, followed by a `measured` object.
 std::string to_json(const RealRun& run, const std::string& version);
@@ -24,7 +25,7 @@ std::string to_json(const RealRun& run, const std::string& version);
 /// line each, and whether their order was predicted. Where no iteration was clean, nothing is
 /// compared: the median of the disturbed ones is reported, marked as such.
 /// Requires: at least one point.
-std::string to_table(const std::vector<ValidationPoint>& points);
+Document to_table(const std::vector<ValidationPoint>& points);
 
 /// Values that are unknown because no iteration was clean are null.
 std::string to_json(const std::vector<ValidationPoint>& points, const std::string& version);

@@ -1,4 +1,4 @@
-// A program that times the layers of a network on a core: docs/library.md.
+// A program that times the layers of a network on a core: docs/how-to/library.md.
 //
 // SPDX-License-Identifier: MIT
 #include <iostream>

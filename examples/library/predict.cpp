@@ -1,4 +1,4 @@
-// A program that predicts a run, changes it, and predicts again: docs/library.md.
+// A program that predicts a run, changes it, and predicts again: docs/how-to/library.md.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/planning/predict.h"

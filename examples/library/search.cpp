@@ -1,4 +1,4 @@
-// A program that finds the best layout of a training: docs/library.md.
+// A program that finds the best layout of a training: docs/how-to/library.md.
 //
 // SPDX-License-Identifier: MIT
 #include <iostream>

@@ -1,4 +1,4 @@
-// A program that predicts the six points of a sweep: docs/library.md.
+// A program that predicts the six points of a sweep: docs/how-to/library.md.
 //
 // SPDX-License-Identifier: MIT
 #include <iostream>

@@ -1,4 +1,4 @@
-// A program that runs two schedules for real beside their predictions: docs/library.md.
+// A program that runs two schedules for real beside their predictions: docs/how-to/library.md.
 //
 // SPDX-License-Identifier: MIT
 #include <iostream>
@@ -17,5 +17,5 @@ int main() {
   };
   const auto points = validate_runs(*std::move(planned), options);
   if (!points) return std::cerr << to_text(points.problems()), 2;
-  std::cout << to_table(*points);
+  std::cout << to_table(*points).print();
 }

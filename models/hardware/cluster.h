@@ -53,7 +53,8 @@ struct Path {
 /// 1.
 struct Cluster {
   std::vector<Level> levels;
-  std::optional<Bytes> memory;  ///< Per device; nothing = not checked.
+  std::optional<Bytes> memory;  ///< Per device, without the reserve; nothing = not checked.
+  Bytes reserve{};              ///< Of each device's memory, for what is not counted.
 
   /// The number of all devices: the product of the sizes.
   std::uint32_t device_count() const;

@@ -134,7 +134,7 @@ constexpr std::array kPresets = {
         .memory_source = "as h100-sxm",
         .link_bandwidth = gb_per_second(200),
         .link = "NVLink 4",
-        .source = "as h100-sxm, with the NVLink of 400 GB/s, both ways together, that is told by "
+        .source = "as h100-sxm, with the NVLink of 400 GB/s, both ways together, as stated by "
                   "www.philisun.com/technical-analysis/nvidia-h800-vs-h100-a-technical-deep-dive-"
                   "into-politically-defined-ai-chips",
         .host_bandwidth = gb_per_second(64)},

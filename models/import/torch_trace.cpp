@@ -122,9 +122,9 @@ class TraceSummary {
                         range_name(inner.layer, inner.pass), range_name(outer.layer, outer.pass)),
             "give ranges to layers that are not parts of each other");
     if (nesting.recomputed > 0)
-      notes_.push_back(fmt::format(
-          "{} within a backward {} part of it: activations that are computed again",
-          plural(nesting.recomputed, "forward"), nesting.recomputed == 1 ? "is" : "are"));
+      notes_.push_back(fmt::format("{} within a backward {} part of it: recomputed activations",
+                                   plural(nesting.recomputed, "forward"),
+                                   nesting.recomputed == 1 ? "is" : "are"));
   }
 
   void count_runs() {

@@ -281,7 +281,7 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Trans
   add_flops(lines, layer);
   add_terms(lines, "activation, kept until the backward", layer.kept, "B");
   if (const SaturatingCount again = recomputation(layer.kept); again.value() > 0)
-    lines.push_back(fmt::format("  of this recompute: selective makes {} again", again.value()));
+    lines.push_back(fmt::format("  of this, recompute: selective recomputes {}", again.value()));
   if (layer.kind == "embedding") {
     add_embedding_lines(lines, layer);
     return lines;
@@ -352,7 +352,7 @@ std::vector<std::string> uncounted(const TransformerShape& shape,
   if (options.recompute_modules) {
     if (const RecomputeModules absent = absent_modules(shape, *options.recompute_modules);
         absent != RecomputeModules{})
-      notes.push_back(fmt::format("no layer of the model has what runs again: {}",
+      notes.push_back(fmt::format("no layer of the model has what is recomputed: {}",
                                   fmt::join(names_of(absent), ", ")));
   }
   if (options.fp8_linear)

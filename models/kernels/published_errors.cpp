@@ -1,4 +1,5 @@
-// The table of errors. Every number comes from the 322 published runs of docs/published-runs.md.
+// The table of errors. Every number comes from the 322 published runs of
+// docs/results/published-runs.md.
 //
 // Errors of known devices and stacks are those of runs that the fit had not seen: the 11 constants
 // that no measured table gives were fitted to half of the 16 families, and the other half was

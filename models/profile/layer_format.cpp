@@ -54,7 +54,7 @@ const SectionFormat& pass_flops_format() {
 const SectionFormat& selective_format() {
   static const SectionFormat selective = {
       .name = "selective",
-      .text = "What of a layer's activation costs little to make again for its backward.",
+      .text = "What of a layer's activation a backward can recompute at little cost.",
       .keys = {{.name = "activation",
                 .values = {bytes()},
                 .text = "Of the layer's activation, what is not kept; not its output, which the "
@@ -62,7 +62,7 @@ const SectionFormat& selective_format() {
                 .required = true},
                {"forward",
                 {duration(), section(&statistics_format)},
-                "The time to make it again; absent: estimated."},
+                "The time to recompute it; absent: estimated."},
                {"flops", {flops()}, "The floating-point operations of that, for an estimate."},
                {"fp8_flops", {flops()}, "Of these, what is multiplied in fp8."},
                {"memory_traffic",
@@ -79,7 +79,7 @@ const SectionFormat& pass_bytes_format() {
 
 std::vector<KeyFormat> layer_cost_keys() {
   return {
-      {"kind", {text()}, "What kind of layer it is, such as linear; only told, never used."},
+      {"kind", {text()}, "What kind of layer it is, such as linear; only printed, never used."},
       time_key("forward", "The time of one forward."),
       time_key("backward",
                "The time of one full backward; beside the two parts of a split one, "
@@ -97,7 +97,7 @@ std::vector<KeyFormat> layer_cost_keys() {
       size_key("activation", "What a forward keeps for its backward, of one micro-batch."),
       {"selective",
        {section(&selective_format)},
-       "What of its activation `recompute: selective` makes again for its backward."},
+       "What of its activation `recompute: selective` recomputes for its backward."},
       size_key("parameters", "The size of its weights."),
       size_key(
           "replicated",

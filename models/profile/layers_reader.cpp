@@ -57,12 +57,12 @@ std::optional<Selective> read_selective(SectionReader& layer, const LayerCosts& 
                      fmt::format("{} is {} B, more than the {} B of the layer's activation",
                                  section->path_of("activation"), selective.activation.count,
                                  costs.activation.count),
-                     "of the activation, what is made again");
+                     "of the activation, what is recomputed");
     }
   }
   const bool has_work = section->has("flops") || section->has("memory_traffic");
   if (costs.timed) {
-    section->require("forward", "the time to make it again, as the layer gives times");
+    section->require("forward", "the time to recompute it, as the layer gives times");
   } else if (!has_work) {
     section->require("forward",
                      "or give flops or memory_traffic, for cluster.device to estimate it");

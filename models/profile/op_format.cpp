@@ -220,7 +220,7 @@ const SectionFormat& op_format() {
         .keys = op_values()};
     built.keys.insert(built.keys.begin(), kind_key());
     built.keys.push_back(
-        {"again", {boolean()}, "Whether `recompute: selective` runs it again.", "false"});
+        {"again", {boolean()}, "Whether `recompute: selective` recomputes it.", "false"});
     for (const LayerOpKind& kind : op_kinds()) {
       FormatCase one{"op", std::string(kind.name), {"op", "again"}, {}};
       for (const OpKey& key : kind.keys) {

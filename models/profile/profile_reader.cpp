@@ -117,7 +117,7 @@ class ProfileReader {
           fmt::format("layer '{}' has {} here, and {} in the first measurement",
                       clipped(layers_[i].name), layers[i].selective ? "selective" : "no selective",
                       first[i].selective ? "one" : "none"),
-          "every measurement says what is made again, or none does"));
+          "every measurement says what is recomputed, or none does"));
     }
   }
 

@@ -69,7 +69,7 @@ class ImportedKernels {
 
 /// Adds the rows of a file to `imported`. Errors: those of the file; lines that are not as the
 /// format has them, with their place and what is wanted.
-/// - csv: kind, dtype, pass, a to f, us, and further columns (docs/kernel-tables.md).
+/// - csv: kind, dtype, pass, a to f, us, and further columns (docs/how-to/kernel-tables.md).
 std::optional<Diagnostics> import_csv_kernels(const std::string& path, ImportedKernels& imported);
 /// - aiconfigurator: its tables of products, attention and NCCL (github.com/ai-dynamo/
 ///   aiconfigurator, systems/data), plain or gzip; times in ms, of forwards alone.

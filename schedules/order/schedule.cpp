@@ -71,14 +71,39 @@ std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size
   return grid;
 }
 
-Result<std::string> replay_grid(const Schedule& schedule, const std::vector<std::string>& names) {
+namespace {
+
+/// The steps of a block of the grid, and the width of a cell.
+struct GridBlock {
+  std::uint32_t first;
+  std::uint32_t end;
+  std::size_t cell;
+};
+
+/// A device's row. It ends with its last op.
+std::string grid_row(std::string row, const std::vector<Op>& list,
+                     const std::vector<std::uint32_t>& steps, GridBlock block) {
+  auto next = static_cast<std::size_t>(std::lower_bound(steps.begin(), steps.end(), block.first) -
+                                       steps.begin());
+  for (std::uint32_t step = block.first; step < block.end && next < list.size(); ++step) {
+    const bool runs = steps[next] == step;
+    row += fmt::format(" {:>{}}", runs ? to_text(list[next]) : ".", block.cell);
+    next += runs ? 1 : 0;
+  }
+  return row + '\n';
+}
+
+}  // namespace
+
+Result<std::string> replay_grid(const Schedule& schedule, const std::vector<std::string>& names,
+                                PageWidth width) {
   const OpLists lists = schedule.lists();
   const ReplayTimes times = replay_times(schedule);
   std::uint32_t steps = 0;
-  std::size_t width = 0;
+  std::size_t cell = 0;
   for (std::size_t slot = 0; slot < lists.size(); ++slot) {
     if (!times[slot].empty()) steps = std::max(steps, times[slot].back() + 1);
-    for (const Op& op : lists[slot]) width = std::max(width, to_text(op).size());
+    for (const Op& op : lists[slot]) cell = std::max(cell, to_text(op).size());
   }
   if (std::size_t{steps} * lists.size() > kMaxCells) {
     return input_error(
@@ -90,18 +115,18 @@ Result<std::string> replay_grid(const Schedule& schedule, const std::vector<std:
   }
   std::size_t name_width = 4;
   for (const std::string& name : names) name_width = std::max(name_width, name.size());
-  std::string grid = fmt::format("{:<{}} |", "step", name_width);
-  for (std::uint32_t step = 0; step < steps; ++step) grid += fmt::format(" {:>{}}", step, width);
-  grid += '\n';
-  for (std::size_t slot = 0; slot < lists.size(); ++slot) {
-    std::string row = fmt::format("{:<{}} |", names[slot], name_width);
-    std::size_t next = 0;
-    for (std::uint32_t step = 0; step < steps && next < lists[slot].size(); ++step) {
-      const bool runs = times[slot][next] == step;
-      row += fmt::format(" {:>{}}", runs ? to_text(lists[slot][next]) : ".", width);
-      next += runs ? 1 : 0;
-    }
-    grid += row + '\n';
+  const std::size_t room = width && *width > name_width + 2 ? *width - name_width - 2 : 0;
+  const std::uint32_t in_block =
+      width ? static_cast<std::uint32_t>(std::max<std::size_t>(room / (cell + 1), 1)) : steps;
+  std::string grid;
+  for (std::uint32_t first = 0; first < steps; first += in_block) {
+    const std::uint32_t end = std::min(steps, first + in_block);
+    grid += fmt::format("{}{:<{}} |", first > 0 ? "\n" : "", "step", name_width);
+    for (std::uint32_t step = first; step < end; ++step) grid += fmt::format(" {:>{}}", step, cell);
+    grid += '\n';
+    for (std::size_t slot = 0; slot < lists.size(); ++slot)
+      grid += grid_row(fmt::format("{:<{}} |", names[slot], name_width), lists[slot], times[slot],
+                       {first, end, cell});
   }
   return grid;
 }

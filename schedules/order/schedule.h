@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "base/wrap.h"
 #include "schedules/order/op.h"
 #include "schedules/stages/partition.h"
 
@@ -85,8 +87,10 @@ std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size
 inline constexpr std::size_t kMaxCells = 2'000'000;
 
 /// The replay of the schedule as a table: one row per device, one column per step, every op one
-/// step long. `names` are the names of the slots. Errors: more than kMaxCells cells.
-Result<std::string> replay_grid(const Schedule& schedule, const std::vector<std::string>& names);
+/// step long. `names` are the names of the slots. On a page too narrow for all steps they are in
+/// blocks, one below the other. Errors: more than kMaxCells cells.
+Result<std::string> replay_grid(const Schedule& schedule, const std::vector<std::string>& names,
+                                PageWidth width = std::nullopt);
 
 /// PyTorch's CSV: one row per device, cells `<stage><op><micro-batch>`, no padding. Pairs that run
 /// at the same time are `(2F3;5B1)OVERLAP_F_B`.

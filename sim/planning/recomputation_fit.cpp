@@ -329,22 +329,24 @@ Result<Scenario> fit_recomputation(Scenario scenario) {
   auto none = predict_resolved(trial, Evaluation::fastest);
   if (!none) return none.problems();
   const auto settled = [&](Counts chosen, std::string_view why) {
-    scenario.notes.push_back(
-        fmt::format("schedule.recompute_layers: [{}] {}", fmt::join(chosen, ", "), why));
+    scenario.notes.push_back(fmt::format(
+        "{} of {} layers are recomputed (recompute: {}), {}: schedule.recompute_layers=[{}]",
+        std::accumulate(chosen.begin(), chosen.end(), std::int64_t{0}),
+        scenario.model->graph.size(), name(choice.kind), why, fmt::join(chosen, ",")));
     choice.layers = std::move(chosen);
     return scenario;
   };
-  constexpr std::string_view fewest = "are the fewest with which each device fits";
+  constexpr std::string_view fewest = "the fewest with which each device fits";
   if (none->fits().value_or(true))
     return settled(Counts(none->setup.partition.stages.size(), 0), fewest);
   Fit fit(std::move(trial), *std::move(none));
   const auto found = fit.find();
   if (!found) return found.problems();
-  if (!*found) return settled(fit.all_layers(), "are all that there are, and do not suffice");
+  if (!*found) return settled(fit.all_layers(), "all that there are, which do not suffice");
   return settled(**found, fit.is_exact()
                               ? fewest
-                              : "are the smallest numbers found with which each device fits; there "
-                                "are too many to try all that are smaller");
+                              : "the fewest found with which each device fits (there are too many "
+                                "to try all that are fewer)");
 }
 
 }  // namespace plumbline

@@ -176,9 +176,9 @@ void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
   const double more = taken / at_full_pace - 1;
   if (std::abs(more) < 0.0005) return;  // 0.0 %
   outcome.setup.notes.push_back(fmt::format(
-      "at the pace that {} leave them, all ops take {:.1f} % {} than the profile's times",
-      has_in_flight ? "neighbours and the micro-batches in flight" : "neighbours",
-      100 * std::abs(more), more < 0 ? "less" : "longer"));
+      "all ops together take {:.1f} % {} than in the profile, because of busy neighbours{}",
+      100 * std::abs(more), more < 0 ? "less" : "longer",
+      has_in_flight ? " and micro-batches in flight" : ""));
 }
 
 /// Adds a note on the number of pairs, and on whether they hide anything.

@@ -161,13 +161,13 @@ std::optional<std::string> lockstep_note(const Outcome& outcome) {
   if ((now < first || now > last) && std::abs(change(middle)) >= 1) {
     return fmt::format(
         "transfers that share a card start at the very same instants here: with ops that differ by "
-        "a millionth an iteration takes some {} ({:+.1f} %); noise tells what real runs take",
+        "a millionth an iteration takes some {} ({:+.1f} %); noise shows what real runs take",
         text(middle), change(middle));
   }
   if (!(last - first >= 0.01 * now)) return std::nullopt;
   return fmt::format(
       "the run is chaotic: transfers share a card, and with ops that differ by a millionth, or a "
-      "nanosecond, an iteration takes {} to {} ({:+.1f} to {:+.1f} %); noise tells what real runs "
+      "nanosecond, an iteration takes {} to {} ({:+.1f} to {:+.1f} %); noise shows what real runs "
       "take",
       text(first), text(last), change(first), change(last));
 }

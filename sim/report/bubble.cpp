@@ -73,19 +73,23 @@ BubbleAnswer answer(const BubbleQuestion& question, const ScheduleRule& rule) {
 }
 
 /// The two textbook formulas with the numbers put in.
-std::string formulas(std::uint64_t p, std::uint64_t m) {
+Document formulas(std::uint64_t p, std::uint64_t m) {
   const auto share = [](std::uint64_t a, std::uint64_t b) {
     return percent(static_cast<double>(a) / static_cast<double>(b));
   };
   Table table;
+  table.has_no_header();
   table.row({"bubble overhead", "(p-1)/m", fmt::format("{}/{}", p - 1, m), share(p - 1, m),
              "idle / busy"});
   table.row({"bubble fraction", "(p-1)/(m+p-1)", fmt::format("{}/{}", p - 1, m + p - 1),
              share(p - 1, m + p - 1), "idle / (devices x makespan)"});
   table.row({"efficiency", "m/(m+p-1)", fmt::format("{}/{}", m, m + p - 1), share(m, m + p - 1),
              "busy / (devices x makespan)"});
-  return "two numbers are called \"the bubble\": the same idle time over two denominators\n" +
-         table.print();
+  Document text;
+  text.sentence(
+      "two numbers are called \"the bubble\": the same idle time over two denominators\n");
+  text.table(std::move(table));
+  return text;
 }
 
 /// The stage whose forward and backward take longest; nothing if all take the same time.
@@ -142,11 +146,13 @@ std::vector<BubbleAnswer> compare_bubbles(const BubbleQuestion& question) {
   return answers;
 }
 
-std::string to_text(const BubbleQuestion& question, const std::vector<BubbleAnswer>& answers) {
-  std::string text = fmt::format("p = {} stage{}, m = {} micro-batch{}\n\n",
-                                 question.forward.size(), question.forward.size() == 1 ? "" : "s",
-                                 question.micro_batches, question.micro_batches == 1 ? "" : "es");
-  text += formulas(question.forward.size(), question.micro_batches) + "\nsimulated\n";
+Document to_table(const BubbleQuestion& question, const std::vector<BubbleAnswer>& answers) {
+  Document text;
+  text.sentence(fmt::format("p = {} stage{}, m = {} micro-batch{}\n\n", question.forward.size(),
+                            question.forward.size() == 1 ? "" : "s", question.micro_batches,
+                            question.micro_batches == 1 ? "" : "es"));
+  text.append(formulas(question.forward.size(), question.micro_batches));
+  text.sentence("\nsimulated");
   Table table;
   table.row({"schedule", "makespan", "bubble fraction", "bubble overhead", "by formula", "from"});
   for (const BubbleAnswer& a : answers) {
@@ -154,10 +160,12 @@ std::string to_text(const BubbleQuestion& question, const std::vector<BubbleAnsw
                percent(a.bubble_overhead), a.formula ? percent(a.formula->bubble_fraction) : "-",
                a.formula ? a.formula->text : "no closed form is known for these times"});
   }
-  return text + table.print() + differences(question, answers);
+  text.table(std::move(table));
+  text.sentence(differences(question, answers));
+  return text;
 }
 
-std::string to_text(const std::vector<AnsweredBubble>& rows) {
+Document to_table(const std::vector<AnsweredBubble>& rows) {
   PLUMBLINE_CHECK(!rows.empty(), rows.size());
   Table table;
   std::vector<std::string> header = {"stages", "micro-batches", "(p-1)/m", "(p-1)/(m+p-1)",
@@ -173,11 +181,14 @@ std::string to_text(const std::vector<AnsweredBubble>& rows) {
     for (const BubbleAnswer& a : answers) cells.push_back(percent(a.bubble_fraction));
     table.row(std::move(cells));
   }
-  return "by formula the bubble overhead (p-1)/m = idle / busy, the bubble fraction (p-1)/(m+p-1) "
-         "= "
-         "idle / (devices x makespan)\nand the efficiency m/(m+p-1) = busy / (devices x makespan); "
-         "then the simulated bubble fraction of each schedule\n\n" +
-         table.print();
+  table.repeat(2);
+  Document text;
+  text.sentence(
+      "by formula: the bubble overhead (p-1)/m = idle / busy, the bubble fraction (p-1)/(m+p-1) = "
+      "idle / (devices x makespan), the efficiency m/(m+p-1) = busy / (devices x makespan); then "
+      "the simulated bubble fraction of each schedule\n\n");
+  text.table(std::move(table));
+  return text;
 }
 
 }  // namespace plumbline

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/document.h"
 #include "schedules/generators/bubble_formulas.h"
 
 namespace plumbline {
@@ -46,9 +47,9 @@ struct AnsweredBubble {
 
 /// One row per question: the formulas, and the simulated bubble fraction of each schedule.
 /// Requires: at least one question; answers of the same schedules.
-std::string to_text(const std::vector<AnsweredBubble>& rows);
+Document to_table(const std::vector<AnsweredBubble>& rows);
 
 /// The formulas with the numbers put in, the table, and the difference in words.
-std::string to_text(const BubbleQuestion& question, const std::vector<BubbleAnswer>& answers);
+Document to_table(const BubbleQuestion& question, const std::vector<BubbleAnswer>& answers);
 
 }  // namespace plumbline

@@ -118,13 +118,15 @@ std::string to_text(const SlowestStage& slowest) {
   return fmt::format("{} takes {:.1f} % more than the mean{}", who, 100 * slowest.above_mean, why);
 }
 
-std::string bubble_table(const Outcome& p, const BubbleTerms& terms) {
+Document bubble_table(const Outcome& p, const BubbleTerms& terms) {
+  Document text;
   const std::vector<PrintedTerm> shown = printed(terms);
-  if (shown.empty()) return "";
-  std::string text =
-      fmt::format("\nwhat the {} is made of\n", terms.steady ? "steady bubble" : "bubble");
+  if (shown.empty()) return text;
+  text.sentence(fmt::format("\nwhat the {} is made of", terms.steady ? "steady bubble" : "bubble"));
+  Table table;
+  table.has_no_header();
   const auto line = [&](const std::string& number, const std::string& of) {
-    text += fmt::format("  {:>13}   {}\n", number, of);
+    table.row({fmt::format("{:>13}", number)}, of);
   };
   line(percent(terms.base), terms.formula
                                 ? "equal stages, free links: " + formula_text(p, *terms.formula)
@@ -135,16 +137,19 @@ std::string bubble_table(const Outcome& p, const BubbleTerms& terms) {
          what(p, term.cause) + (more.empty() ? "" : ": " + more));
   }
   line(percent(terms.whole), "together");
+  text.table(std::move(table));
   return text;
 }
 
-std::string bubble_or_base(const Outcome& p, const BubbleTerms& terms) {
-  if (p.metrics.makespan.count() == 0) return "";
-  std::string table = bubble_table(p, terms);
-  if (!table.empty()) return table;
-  return fmt::format("  the {} of {} is that of equal stages on free links{}\n",
-                     terms.steady ? "steady bubble" : "bubble fraction", percent(terms.whole),
-                     terms.formula ? ": " + formula_text(p, *terms.formula) : "");
+Document bubble_or_base(const Outcome& p, const BubbleTerms& terms) {
+  if (p.metrics.makespan.count() == 0) return {};
+  Document text = bubble_table(p, terms);
+  if (!text.empty()) return text;
+  text.sentence(fmt::format("  the {} of {} is that of equal stages on free links{}",
+                            terms.steady ? "steady bubble" : "bubble fraction",
+                            percent(terms.whole),
+                            terms.formula ? ": " + formula_text(p, *terms.formula) : ""));
+  return text;
 }
 
 std::string bubble_sentences(const Outcome& p, const BubbleTerms& terms, bool measured) {

@@ -71,7 +71,7 @@ class Columns {
     table_.row(std::move(cells));
   }
 
-  std::string print() const { return table_.print(); }
+  Table table() && { return std::move(table_); }
 
  private:
   const std::vector<ComparedRun>& runs_;
@@ -118,7 +118,7 @@ void add_likely(Columns& columns, const std::vector<ComparedRun>& runs) {
   const bool any = std::any_of(runs.begin(), runs.end(),
                                [](const ComparedRun& run) { return run.likely_time.has_value(); });
   if (!any) return;
-  columns.words("  sure to", [](const ComparedRun& run) -> std::string {
+  columns.words("  likely range", [](const ComparedRun& run) -> std::string {
     return run.likely_time ? range_text(*run.likely_time) : "-";
   });
 }
@@ -202,13 +202,18 @@ void add_counts(Columns& columns, const std::vector<ComparedRun>& runs) {
   columns.row(
       "devices used", [](const ComparedRun& run) { return static_cast<double>(run.devices_used); },
       counts, nothing);
-  columns.row(
-      "  in all", [&](const ComparedRun& run) { return known(run.devices_in_all); }, counts,
-      nothing);
+  if (std::any_of(runs.begin(), runs.end(), [](const ComparedRun& run) {
+        return run.devices_in_all.value_or(run.devices_used) != run.devices_used;
+      })) {
+    columns.row(
+        "  in all", [&](const ComparedRun& run) { return known(run.devices_in_all); }, counts,
+        nothing);
+  }
   if (std::any_of(runs.begin(), runs.end(),
                   [](const ComparedRun& run) { return run.copies.value_or(1) > 1; })) {
     columns.row(
-        "copies", [&](const ComparedRun& run) { return known(run.copies); }, counts, nothing);
+        "data parallel", [&](const ComparedRun& run) { return known(run.copies); }, counts,
+        nothing);
   }
   columns.row(
       "micro-batches",
@@ -240,10 +245,10 @@ std::string told(std::string_view kind, const std::vector<SharedText>& texts,
   return lines;
 }
 
-/// The keys in which the runs differ, a row each; "" if they differ in none.
-std::string keys_table(const std::vector<ComparedRun>& runs) {
+/// Adds the keys in which the runs differ, a row each.
+void add_keys(const std::vector<ComparedRun>& runs, Document& text) {
   const std::vector<DifferingKey> keys = differing_keys(runs);
-  if (keys.empty()) return "";
+  if (keys.empty()) return;
   Table table;
   std::vector<std::string> header = {"keys that differ"};
   for (const ComparedRun& run : runs) header.push_back(run.title);
@@ -253,15 +258,15 @@ std::string keys_table(const std::vector<ComparedRun>& runs) {
     for (const std::string& value : keys[i].values) cells.push_back(printable(clipped(value)));
     table.row(std::move(cells));
   }
-  std::string text = table.print();
+  text.table(std::move(table));
   if (keys.size() > kMaxKeysShown)
-    text += fmt::format("  and {} more keys, which --json has\n", keys.size() - kMaxKeysShown);
-  return text + '\n';
+    text.sentence(fmt::format("  and {} more keys, which --json has", keys.size() - kMaxKeysShown));
+  text.blank_line();
 }
 
 }  // namespace
 
-std::string to_table(const std::vector<ComparedRun>& runs, const std::vector<RefusedRun>& refused) {
+Document to_table(const std::vector<ComparedRun>& runs, const std::vector<RefusedRun>& refused) {
   Columns columns(runs);
   columns.words("schedule", [](const ComparedRun& run) { return run.schedule; });
   add_counts(columns, runs);
@@ -285,17 +290,20 @@ std::string to_table(const std::vector<ComparedRun>& runs, const std::vector<Ref
   if (std::any_of(runs.begin(), runs.end(),
                   [](const auto& run) { return run.sent_in_groups_fraction.has_value(); })) {
     columns.row(
-        "within groups",
+        "TP, CP, EP",
         [](const ComparedRun& run) { return run.sent_in_groups_fraction.value_or(0); }, percent,
         points);
   }
   add_memory(columns, runs);
-  std::string text = columns.print() + '\n';
-  text += keys_table(runs);
-  text += told("estimated", shared_estimates(runs), runs);
-  if (has_sure_order(runs)) text += order_sentence() + '\n';
-  text += told("note", shared_notes(runs), runs);
-  return text + verdict(runs, refused) + '\n';
+  Document text;
+  text.table(std::move(columns).table());
+  text.blank_line();
+  add_keys(runs, text);
+  text.sentence(told("estimated", shared_estimates(runs), runs));
+  if (has_sure_order(runs)) text.sentence(order_sentence());
+  text.sentence(told("note", shared_notes(runs), runs));
+  text.sentence(verdict(runs, refused));
+  return text;
 }
 
 }  // namespace plumbline

@@ -63,7 +63,7 @@ std::string what_of(const OpGraph& graph, const PathSegment& segment) {
   return text;
 }
 
-std::string path_table(const Outcome& p, const Explanation& e) {
+void add_path(const Outcome& p, const Explanation& e, Document& text) {
   const double whole = seconds(e.path_length());
   Table table;
   table.row({"from", "to", "length", "share", "where", "what"});
@@ -83,12 +83,12 @@ std::string path_table(const Outcome& p, const Explanation& e) {
                fmt::format("{} more stretches", last - shown)});
     for (std::size_t i = last; i < e.path.size(); ++i) row(e.path[i]);
   }
-  return fmt::format("\nthe critical path{}: {} in {} stretch{}\n",
-                     p.metrics.steady   ? " of the steady state"
-                     : p.metrics.period ? " of the device with the longest span"
-                                        : "",
-                     to_text(e.path_length()), e.path.size(), e.path.size() == 1 ? "" : "es") +
-         table.print();
+  text.sentence(fmt::format("\nthe critical path{}: {} in {}",
+                            p.metrics.steady   ? " of the steady state"
+                            : p.metrics.period ? " of the device with the longest span"
+                                               : "",
+                            to_text(e.path_length()), plural(e.path.size(), "stretch")));
+  text.table(std::move(table));
 }
 
 /// The time down to which a reduction gains at the same rate.
@@ -99,11 +99,12 @@ std::string limit_of(const Sensitivity& sensitivity) {
       std::llround((1 - *sensitivity.until) * static_cast<double>(sensitivity.now.count()))));
 }
 
-std::string sensitivity_table(const Outcome& p, const Explanation& e) {
+void add_sensitivities(const Outcome& p, const Explanation& e, Document& text) {
   const double whole = p.iteration_time_s;
   Table table;
   table.row(
       {"", "takes now", "in a row", "1 % less saves", "down to", "saves there", "of the time"});
+  table.may_lack({"in a row", "down to", "of the time"});
   std::size_t shown = 0;
   std::size_t gaining = 0;
   std::size_t singles = 0;
@@ -119,20 +120,21 @@ std::string sensitivity_table(const Outcome& p, const Explanation& e) {
                sensitivity.until ? share_of(sensitivity.gain_until_s(), whole) : "?"});
   }
   if (gaining == 0)
-    return "\nwhat to speed up first: nothing alone would help, each path has another as long\n";
-  std::string text = "\nwhat to speed up first\n" + table.print();
-  if (gaining > shown) text += fmt::format("  and {} more that gain less\n", gaining - shown);
+    return text.sentence(
+        "\nwhat to speed up first: nothing alone would help, each path has another as long");
+  text.sentence("\nwhat to speed up first");
+  text.table(std::move(table));
+  if (gaining > shown) text.sentence(fmt::format("  and {} more that gain less", gaining - shown));
   if (!e.sensitivities.exact) {
-    text += fmt::format(
-        "  {}: this is what steps of up to 10 % save in simulations, for each 1 %\n",
-        p.graph.flushes ? "rates change under way" : "a step moves both ends of a device's span");
+    text.sentence(fmt::format(
+        "  {}: this is what steps of up to 10 % save in simulations, for each 1 %",
+        p.graph.flushes ? "rates change under way" : "a step moves both ends of a device's span"));
   }
   if (!p.graph.pairs.empty())
-    text += "  of a pair each op is changed by itself: what the other one hides of it stays\n";
-  return text;
+    text.sentence("  of a pair each op is changed by itself: what the other one hides of it stays");
 }
 
-std::string room_table(const Explanation& e) {
+void add_room(const Explanation& e, Document& text) {
   Table table;
   table.row({"stage", "ops", "on a longest path", "least slack", "most slack"});
   for (std::size_t s = 0; s < e.stages.size(); ++s) {
@@ -140,7 +142,8 @@ std::string room_table(const Explanation& e) {
     table.row({std::to_string(s), std::to_string(room.ops), std::to_string(room.critical),
                to_text(room.min_slack), to_text(room.max_slack)});
   }
-  return "\nhow much longer each op could take, alone, for nothing\n" + table.print();
+  text.sentence("\nhow much longer each op could take, alone, for nothing");
+  text.table(std::move(table));
 }
 
 std::string cause_text(const Wait& wait) {
@@ -181,7 +184,8 @@ std::vector<SharedWait> joined(const OpGraph& graph, const std::vector<Wait>& wa
   return shared;
 }
 
-std::string wait_table(const Outcome& p, const Explanation& e, std::optional<DeviceId> device) {
+void add_waits(const Outcome& p, const Explanation& e, std::optional<DeviceId> device,
+               Document& text) {
   std::vector<SharedWait> shown;
   if (device) {
     for (const Wait& wait : e.waits) {
@@ -191,27 +195,26 @@ std::string wait_table(const Outcome& p, const Explanation& e, std::optional<Dev
     shown = joined(p.graph, e.waits);
   }
   const std::size_t all = shown.size();
-  if (all == 0) return "";
+  if (all == 0) return;
   if (!device && all > kShownWaits) {
     std::stable_sort(shown.begin(), shown.end(), [](const SharedWait& a, const SharedWait& b) {
       return a.first->length() > b.first->length();
     });
     shown.resize(kShownWaits);
   }
-  std::string text = device ? fmt::format("\nwhy device {} was idle\n", device->value)
-                            : "\nwhy devices were idle\n";
+  text.sentence(device ? fmt::format("\nwhy device {} was idle", device->value)
+                       : "\nwhy devices were idle");
   for (const SharedWait& one : shown) {
     const Wait* const wait = one.first;
     const std::string others =
         one.devices > 1 ? fmt::format("; {} more devices likewise", one.devices - 1) : "";
-    text += fmt::format("  device {} idle {} to {}: {} ({}{})\n", device_name(p.graph, wait->slot),
-                        at(wait->begin), at(wait->end), to_text(p.graph, *wait), cause_text(*wait),
-                        others);
+    text.sentence(fmt::format("  device {} idle {} to {}: {} ({}{})",
+                              device_name(p.graph, wait->slot), at(wait->begin), at(wait->end),
+                              to_text(p.graph, *wait), cause_text(*wait), others));
   }
   if (shown.size() < all)
-    text += fmt::format("  and {} shorter ones; --device N shows all of one device\n",
-                        all - shown.size());
-  return text;
+    text.sentence(fmt::format("  and {} shorter ones; --device N shows all of one device",
+                              all - shown.size()));
 }
 
 std::string advice(const Outcome& p, const Explanation& e) {
@@ -287,16 +290,24 @@ std::string to_text(const OpGraph& graph, const Wait& wait) {
   return text;
 }
 
-std::string to_table(const Outcome& p, const Explanation& e, std::optional<DeviceId> device) {
-  const std::string head = fmt::format("{}\n\n  iteration time {}\n{}", headline(p),
-                                       time_text(p.iteration_time_s), remarks(p));
-  if (device) return head + wait_table(p, e, device);
-  const std::string bubble = p.bubble_terms ? bubble_or_base(p, *p.bubble_terms) : "";
-  return head + bubble + path_table(p, e) + sensitivity_table(p, e) + room_table(e) +
-         wait_table(p, e, device) + other_orders_text(p, e.orders) + advice(p, e);
+Document to_table(const Outcome& p, const Explanation& e, std::optional<DeviceId> device) {
+  Document text;
+  text.sentence(fmt::format("{}\n\n  iteration time {}\n{}", headline(p),
+                            time_text(p.iteration_time_s), remarks(p)));
+  if (!device) {
+    if (p.bubble_terms) text.append(bubble_or_base(p, *p.bubble_terms));
+    add_path(p, e, text);
+    add_sensitivities(p, e, text);
+    add_room(e, text);
+  }
+  add_waits(p, e, device, text);
+  if (device) return text;
+  text.sentence(other_orders_text(p, e.orders));
+  text.sentence(advice(p, e));
+  return text;
 }
 
-std::string op_table(const Outcome& p, std::uint32_t node) {
+Document op_table(const Outcome& p, std::uint32_t node) {
   const OpGraph& graph = p.graph;
   const std::vector<Span>& spans = p.trace.spans;
   const auto name_of = [&](std::uint32_t n) { return to_text(graph.activities[n]); };
@@ -336,7 +347,9 @@ std::string op_table(const Outcome& p, std::uint32_t node) {
       followers += (followers.empty() ? "" : ", ") + name_of(other);
   }
   if (!followers.empty()) text += "  what it let begin: " + followers + '\n';
-  return text;
+  Document document;
+  document.sentence(std::move(text));
+  return document;
 }
 
 }  // namespace plumbline

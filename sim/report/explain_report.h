@@ -6,18 +6,19 @@
 #include <optional>
 #include <string>
 
+#include "base/document.h"
 #include "sim/whatif/explain.h"
 
 namespace plumbline {
 
 /// The tables that `explain` prints, with a closing sentence. With a device, all of its waits
 /// instead of the longest ones.
-std::string to_table(const Outcome& outcome, const Explanation& explanation,
-                     std::optional<DeviceId> device);
+Document to_table(const Outcome& outcome, const Explanation& explanation,
+                  std::optional<DeviceId> device);
 
 /// One op: its time, the reason for that time, its slack, and the activities before it. Requires:
 /// `node` is an op or an update.
-std::string op_table(const Outcome& outcome, std::uint32_t node);
+Document op_table(const Outcome& outcome, std::uint32_t node);
 
 /// The JSON of `explain --json`, all of it. Ends in a newline.
 std::string to_json(const Outcome& outcome, const Explanation& explanation,

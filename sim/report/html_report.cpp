@@ -17,9 +17,10 @@ namespace {
 
 /// The modules, in an order in which their code may run.
 constexpr std::string_view kRunModules[] = {
-    "format.js",   "codec.js",  "run.js",    "density.js", "window.js", "hash.js",
-    "describe.js", "dom.js",    "page.js",   "palette.js", "paint.js",  "stage.js",
-    "timeline.js", "legend.js", "charts.js", "tables.js",  "main.js"};
+    "format.js",   "codec.js",    "run.js",        "density.js", "window.js",  "hash.js",
+    "describe.js", "dom.js",      "alike.js",      "page.js",    "palette.js", "paint.js",
+    "stage.js",    "timeline.js", "export_svg.js", "legend.js",  "scale.js",   "bars.js",
+    "figures.js",  "charts.js",   "tables.js",     "phases.js",  "present.js", "main.js"};
 
 }  // namespace
 

@@ -16,6 +16,7 @@ struct ReportFigure {
   std::string label;
   std::string value;
   std::string remark;
+  bool is_main = false;  ///< One of the few that are shown large.
 };
 
 /// The content of a page besides its runs.

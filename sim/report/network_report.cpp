@@ -24,11 +24,12 @@ std::string count_text(double count) {
 
 }  // namespace
 
-std::string to_table(const Network& network, std::int64_t batch) {
+Document to_table(const Network& network, std::int64_t batch) {
   const auto samples = static_cast<double>(batch);
   Table table;
   table.row({"layer", "kind", "output", "parameters", "output bytes", "activation", "F FLOPs",
              "I FLOPs", "W FLOPs", "backward"});
+  table.may_lack({"backward", "output bytes", "W FLOPs", "I FLOPs"});
   Bytes activations;
   double flops = 0;
   for (const NetworkLayer& layer : network.layers) {
@@ -46,10 +47,13 @@ std::string to_table(const Network& network, std::int64_t batch) {
                : layer.splits                                  ? "I + W"
                                                                : "I"});
   }
-  return fmt::format(
-      "{}: {} layers, {} parameters, {}; for a micro-batch of {}: {}FLOP, {} of activations\n\n{}",
+  Document text;
+  text.sentence(fmt::format(
+      "{}: {} layers, {} parameters, {}; for a micro-batch of {}: {}FLOP, {} of activations\n\n",
       network.name, network.layers.size(), network.parameter_count(), name(network.element), batch,
-      count_text(flops) + (flops < 999.95 ? " " : ""), to_text(activations), table.print());
+      count_text(flops) + (flops < 999.95 ? " " : ""), to_text(activations)));
+  text.table(std::move(table));
+  return text;
 }
 
 }  // namespace plumbline

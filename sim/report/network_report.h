@@ -5,11 +5,12 @@
 
 #include <string>
 
+#include "base/document.h"
 #include "models/network/network.h"
 
 namespace plumbline {
 
 /// One row per layer: shape, parameters, bytes and FLOPs of a micro-batch of `batch` samples.
-std::string to_table(const Network& network, std::int64_t batch);
+Document to_table(const Network& network, std::int64_t batch);
 
 }  // namespace plumbline

@@ -71,7 +71,8 @@ void fill(std::string& text, std::string_view mark, std::string_view value) {
 
 std::string page_file(const PageParts& parts) {
   std::string page(report_asset("page.html"));
-  fill(page, "/*STYLE*/", report_asset("page.css"));
+  fill(page, "/*STYLE*/",
+       std::string(report_asset("palette.css")) + std::string(report_asset("page.css")));
   fill(page, "<!--BODY-->", report_asset(parts.body));
   fill(page, "/*SCRIPT*/", script(parts.modules));
   const bool plain = parts.data.size() < kPlain;

@@ -12,11 +12,12 @@
 namespace plumbline {
 namespace {
 
-std::string stage_table(const Scenario& scenario, const SimulatedPlan& simulated) {
+Table stage_table(const Scenario& scenario, const SimulatedPlan& simulated) {
   const PlanCandidate& plan = simulated.candidate;
   Table table;
   table.row({"stage", "layers", "from", "to", "devices", "replicas", "compute", "all-reduce",
              "warm-up", "versions", "peak memory"});
+  table.may_lack({"versions", "warm-up", "layers"});
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlannedStage& stage = plan.stages[s];
     const LayerGraph& graph = scenario.model->graph;
@@ -27,7 +28,7 @@ std::string stage_table(const Scenario& scenario, const SimulatedPlan& simulated
                to_text(stage.synchronization), std::to_string(stage.warm_up),
                std::to_string(stage.weight_versions), to_text(simulated.peak_memory[s])});
   }
-  return table.print();
+  return table;
 }
 
 /// Shortens the lists of long pipelines: 7,6,5,4,0 as "7..4,0", 2,2,2,1 as "2x3,1", if that saves
@@ -98,29 +99,29 @@ std::string against_formula(double simulated_s, double formula_s) {
   return text == "-0.00 %" ? "+0.00 %" : text;
 }
 
-std::string candidate_table(const Planning& planning) {
+Table candidate_table(const Planning& planning) {
   Table table;
-  table.row({"config", "layers", "warm-up", "by formula", "simulated", "difference", "bottleneck"});
+  table.row({"config", "layers", "warm-up", "by formula", "simulated", "difference"}, "bottleneck");
+  table.repeat(3);
   for (const SimulatedPlan& plan : planning.ranked) {
     const double formula = plan.candidate.period_s;
     table.row({replicas(plan.candidate), layer_counts(plan.candidate), warm_ups(plan.candidate),
                time_text(formula), time_text(plan.time_s),
-               formula > 0 ? against_formula(plan.time_s, formula) : "-",
-               to_text(plan.candidate.bottleneck) + (plan.fits ? "" : "; does not fit")});
+               formula > 0 ? against_formula(plan.time_s, formula) : "-"},
+              to_text(plan.candidate.bottleneck) + (plan.fits ? "" : "; does not fit"));
   }
-  return table.print();
+  return table;
 }
 
 /// A comparison of the plan with choices without a planner.
-std::string comparison(const Scenario& scenario, const Planning& planning) {
+Table comparison(const Scenario& scenario, const Planning& planning) {
   const SimulatedPlan& ours = planning.winner();
   const Plans& plans = planning.plans;
   const auto faster = [](double other_s, double ours_s) {
     return ours_s > 0 ? fmt::format("{:.2f}x", other_s / ours_s) : "-";
   };
   Table table;
-  table.row({"beside it", "by formula", "plan is faster by", "simulated", "plan is faster by",
-             "peak memory"});
+  table.row({"beside it", "by formula", "speed-up", "simulated", "speed-up", "peak memory"});
   const auto row = [&](const std::string& name, double time_s, std::optional<double> simulated_s,
                        const std::string& memory) {
     table.row({name, time_text(time_s), faster(time_s, ours.candidate.period_s),
@@ -145,25 +146,13 @@ std::string comparison(const Scenario& scenario, const Planning& planning) {
     row(fmt::format("straight pipeline of {}", plans.straight->stages.size()),
         plans.straight->period_s, std::nullopt, at_most(peak));
   }
-  return table.print();
+  return table;
 }
 
-}  // namespace
-
-std::string to_table(const Scenario& scenario, const Planning& planning) {
+/// The remarks below the tables, each behind an empty line.
+std::string notes(const Scenario& scenario, const Planning& planning) {
   const SimulatedPlan& winner = planning.winner();
-  const bool published = planning.cost_model == CostModel::published;
-  std::string text = fmt::format(
-      "{}\n  {} on {} of {} devices, cost model {}: {} per micro-batch by the formula, {} "
-      "simulated with {}\n  bottleneck by the formula: {}\n",
-      scenario.name, replicas(winner.candidate), winner.candidate.devices_used(),
-      scenario.cluster.device_count(), published ? "published" : "calibrated",
-      time_text(winner.candidate.period_s), time_text(winner.time_s), scenario.schedule.rule->name,
-      to_text(winner.candidate.bottleneck));
-  if (winner.candidate.flush)
-    text += "  an iteration by the formula: " + flush_text(*winner.candidate.flush) + '\n';
-  text += '\n' + stage_table(scenario, winner) + '\n' + candidate_table(planning) + '\n' +
-          comparison(scenario, planning);
+  std::string text;
   for (const std::string& estimate : planning.estimated) text += "\nestimated: " + estimate + '\n';
   if (planning.plans.restricted) {
     text += fmt::format(
@@ -178,9 +167,8 @@ std::string to_table(const Scenario& scenario, const Planning& planning) {
   }
   if (planning.plans.slack > 0) {
     text += fmt::format(
-        "\nnote: there are too many plans to compare them all: those within {} % of each other "
-        "were "
-        "not told apart by the search, so that a better one may be missing\n",
+        "\nnote: there are too many plans to compare them all: the search does not distinguish "
+        "those within {} % of each other, so a better one may be missing\n",
         100 * planning.plans.slack);
   }
   if (!planning.not_found.empty()) {
@@ -203,6 +191,31 @@ std::string to_table(const Scenario& scenario, const Planning& planning) {
   for (const std::string& note : scenario.notes) text += "\nnote: " + note + '\n';
   if (!winner.fits) text += "\nnote: by the simulated peaks no candidate fits the memory\n";
   return text;
+}
+
+}  // namespace
+
+Document to_table(const Scenario& scenario, const Planning& planning) {
+  const SimulatedPlan& winner = planning.winner();
+  const bool published = planning.cost_model == CostModel::published;
+  std::string text = fmt::format(
+      "{}\n  {} on {} of {} devices, cost model {}: {} per micro-batch by the formula, {} "
+      "simulated with {}\n  bottleneck by the formula: {}\n",
+      scenario.name, replicas(winner.candidate), winner.candidate.devices_used(),
+      scenario.cluster.device_count(), published ? "published" : "calibrated",
+      time_text(winner.candidate.period_s), time_text(winner.time_s), scenario.schedule.rule->name,
+      to_text(winner.candidate.bottleneck));
+  if (winner.candidate.flush)
+    text += "  an iteration by the formula: " + flush_text(*winner.candidate.flush) + '\n';
+  Document document;
+  document.sentence(text + '\n');
+  document.table(stage_table(scenario, winner));
+  document.blank_line();
+  document.table(candidate_table(planning));
+  document.blank_line();
+  document.table(comparison(scenario, planning));
+  document.sentence(notes(scenario, planning));
+  return document;
 }
 
 }  // namespace plumbline

@@ -5,7 +5,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/document.h"
 #include "sim/planning/planning.h"
 #include "sim/prediction/outcome.h"
 #include "sim/report/timeline.h"
@@ -13,13 +15,17 @@
 namespace plumbline {
 
 /// The tables that `simulate` prints, with the timeline between them where a style is given.
-std::string to_table(const Outcome& outcome, const std::optional<TimelineStyle>& style);
+Document to_table(const Outcome& outcome, const std::optional<TimelineStyle>& style);
 
 /// "1.86 s to 2.37 s": with as many digits as such a range deserves.
 std::string range_text(const TimeRange& range);
 
 /// One line with the scenario, its schedule, stages, devices and micro-batches.
 std::string headline(const Outcome& outcome);
+
+/// The estimates of several rows as one line, "estimated: ...": of each kind (the words before the
+/// first colon) the first, and that other rows have others. "" = none.
+std::string estimated_line(const std::vector<std::string>& estimates);
 
 /// The remark beside Outcome::flops_per_s_per_device(). Requires: it has a value.
 std::string arithmetic_remark(const Outcome& outcome);
@@ -29,7 +35,7 @@ std::string arithmetic_remark(const Outcome& outcome);
 std::string remarks(const Outcome& outcome);
 
 /// The tables that `plan` prints.
-std::string to_table(const Scenario& scenario, const Planning& planning);
+Document to_table(const Scenario& scenario, const Planning& planning);
 
 /// The JSON of `plan --json`, in the order of the contract. Ends in a newline.
 std::string to_json(const Scenario& scenario, const Planning& planning, double planning_time_s);

@@ -191,46 +191,52 @@ class RunWriter {
   struct MemoryPoint {
     std::int64_t at = 0;
     std::int64_t bytes = 0;
+    std::int64_t activations = 0;  ///< Those among the bytes.
   };
 
   /// Adds the points of an instant at which the curve changes: the maximum at that instant, then
   /// the value after it.
-  static void add_point(std::vector<MemoryPoint>& curve, std::int64_t at, std::int64_t max,
-                        std::int64_t left) {
-    if (max > left) curve.push_back({at, max});
-    if (curve.empty() || curve.back().bytes != left) curve.push_back({at, left});
+  static void add_point(std::vector<MemoryPoint>& curve, const MemoryPoint& max,
+                        const MemoryPoint& left) {
+    if (max.bytes > left.bytes) curve.push_back(max);
+    if (!holds_same(curve.back(), left)) curve.push_back(left);
+  }
+
+  static bool holds_same(const MemoryPoint& a, const MemoryPoint& b) {
+    return a.bytes == b.bytes && a.activations == b.activations;
   }
 
   std::vector<MemoryPoint> memory_curve(const std::vector<MemoryStep>& steps, Bytes fixed) const {
-    std::vector<MemoryPoint> curve = {{0, fixed.count}};
+    std::vector<MemoryPoint> curve = {{0, fixed.count, 0}};
     for (std::size_t i = 0; i < steps.size();) {
       const SimTime at = steps[i].at;
-      std::int64_t max = 0, left = 0;
+      MemoryPoint max, left;
       for (; i < steps.size() && steps[i].at == at; ++i) {
-        left = (fixed + steps[i].activations + steps[i].buffers).count;
-        max = std::max(max, left);
+        left = {ticks(at), (fixed + steps[i].activations + steps[i].buffers).count,
+                steps[i].activations.count};
+        if (left.bytes > max.bytes) max = left;
       }
-      add_point(curve, ticks(at), max, left);
+      add_point(curve, max, left);
     }
     return curve;
   }
 
-  /// At most `max` points: the largest value of every slice of the run.
+  /// At most `max` points: the largest one of every slice of the run.
   std::vector<MemoryPoint> sampled(const std::vector<MemoryPoint>& curve, std::size_t max) const {
     std::vector<MemoryPoint> samples;
     samples.reserve(max);
     const auto slices = static_cast<std::int64_t>(max);
     const std::int64_t width = layout_.makespan / slices + 1;
     std::size_t next = 0;
-    std::int64_t held = 0;
+    MemoryPoint held;
     for (std::int64_t slice = 0; slice < slices; ++slice) {
-      std::int64_t largest = held;
+      MemoryPoint largest = held;
       for (; next < curve.size() && curve[next].at < (slice + 1) * width; ++next) {
-        held = curve[next].bytes;
-        largest = std::max(largest, held);
+        held = curve[next];
+        if (held.bytes > largest.bytes) largest = held;
       }
-      if (samples.empty() || samples.back().bytes != largest)
-        samples.push_back({slice * width, largest});
+      largest.at = slice * width;
+      if (samples.empty() || !holds_same(samples.back(), largest)) samples.push_back(largest);
     }
     return samples;
   }
@@ -256,6 +262,11 @@ class RunWriter {
       for (const MemoryPoint& point : curve) {
         out_.put_signed(point.bytes - last);
         last = point.bytes;
+      }
+      last = 0;
+      for (const MemoryPoint& point : curve) {
+        out_.put_signed(point.activations - last);
+        last = point.activations;
       }
     }
   }

@@ -46,7 +46,7 @@ std::int64_t tick_for(Duration makespan);
 ///
 /// Then the idle gaps of each slot, one column each: begin less the end of the gap before; length;
 /// cause, as IdleCause counts. Then the memory of each slot: time less that of the point before, ~
-/// bytes less those of the point before.
+/// bytes less those of the point before, ~ activations among them less those of the point before.
 ColumnLayout append_columns(const Outcome& outcome, std::int64_t tick_ns, std::string& bytes);
 
 }  // namespace plumbline

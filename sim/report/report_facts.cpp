@@ -34,32 +34,55 @@ std::string numbers(const Values& values) {
   return fmt::format("[{}]", fmt::join(values, ","));
 }
 
-std::vector<ReportFigure> figures_of(const Outcome& p) {
+/// What the iteration time is of, and where it likely lies.
+std::string time_remark(const Outcome& p) {
   const Metrics& m = p.metrics;
-  const auto likely = p.likely_iteration_time();
+  std::string remark = m.steady   ? fmt::format("{} x the period of {}", p.setup.micro_batches,
+                                                time_text(m.steady->period_s))
+                       : m.period ? "the period: no flush between mini-batches"
+                                  : "of one mini-batch";
+  if (const auto likely = p.likely_iteration_time())
+    remark += "; likely range " + range_text(*likely);
+  if (p.uncertainty) {
+    remark += fmt::format("; 9 of 10 runs with noise take {} to {}",
+                          time_text(p.uncertainty->iteration_time_s(0.05)),
+                          time_text(p.uncertainty->iteration_time_s(0.95)));
+  }
+  return remark;
+}
+
+/// "of the device time is idle; the formula (p-1)/(m+p-1) says the same"
+std::string bubble_remark(const BubbleTerms& terms) {
+  std::string remark = "of the device time is idle";
+  if (terms.steady) remark += " in the steady state";
+  if (!terms.formula) return remark;
+  remark += "; the formula " + terms.formula->text;
+  return percent(terms.base) == percent(terms.whole)
+             ? remark + " says the same"
+             : fmt::format("{} says {} for equal stages on free links", remark,
+                           percent(terms.base));
+}
+
+std::vector<ReportFigure> figures_of(const Outcome& p, const BubbleTerms& terms) {
+  const Metrics& m = p.metrics;
   std::vector<ReportFigure> figures = {
-      {"Iteration time", time_text(p.iteration_time_s),
-       m.steady   ? fmt::format("{} x the period of {}", p.setup.micro_batches,
-                                time_text(m.steady->period_s))
-       : m.period ? "the period: no flush between mini-batches"
-       : likely   ? fmt::format("of one mini-batch; sure to {}", range_text(*likely))
-                  : "of one mini-batch"},
+      {"Iteration time", time_text(p.iteration_time_s), time_remark(p), true},
+      {m.steady ? "Steady bubble" : "Bubble fraction", percent(terms.whole), bubble_remark(terms),
+       true},
       {"Throughput",
        p.throughput_samples_per_s ? fmt::format("{:.5g} /s", *p.throughput_samples_per_s) : "-",
        "samples per second"}};
   if (const auto rate = p.flops_per_s_per_device())
-    figures.push_back({"Arithmetic", flop_rate_text(*rate), arithmetic_remark(p)});
+    figures.push_back({"Model FLOPs", flop_rate_text(*rate), arithmetic_remark(p)});
   if (m.steady) {
-    figures.push_back({"Steady bubble", percent(m.steady->bubble_fraction),
-                       "idle / (devices x time), in the steady state"});
+    figures.push_back({"Bubble fraction", percent(m.bubble_fraction()),
+                       m.period ? "idle / (devices x period)" : "idle / (devices x makespan)"});
   }
-  figures.push_back({"Bubble fraction", percent(m.bubble_fraction()),
-                     m.period ? "idle / (devices x period)" : "idle / (devices x makespan)"});
   figures.push_back({"Bubble overhead", percent(m.bubble_overhead()), "idle / busy"});
-  figures.push_back(
-      {"Communication", percent(m.communication_stall_fraction()), "device time idle for it"});
+  figures.push_back({"Communication", percent(m.communication_stall_fraction()),
+                     "of the device time is waiting for the network"});
   if (const auto sent = p.sent_in_groups_fraction())
-    figures.push_back({"Within groups", percent(*sent), "device time, counted as busy"});
+    figures.push_back({"TP, CP, EP", percent(*sent), "of the device time; it counts as busy"});
   const auto largest =
       std::max_element(p.memory.begin(), p.memory.end(),
                        [](const auto& a, const auto& b) { return a.peak.sum() < b.peak.sum(); });
@@ -151,9 +174,18 @@ std::string script_text(std::string_view text) {
 
 std::string figures_json(const std::vector<ReportFigure>& figures) {
   return array(figures, [](const ReportFigure& figure) {
-    return fmt::format("{{\"label\":{},\"value\":{},\"remark\":{}}}", script_text(figure.label),
-                       script_text(figure.value), script_text(figure.remark));
+    return fmt::format("{{\"label\":{},\"value\":{},\"remark\":{},\"is_main\":{}}}",
+                       script_text(figure.label), script_text(figure.value),
+                       script_text(figure.remark), figure.is_main);
   });
+}
+
+std::string memory_json(const MemoryParts& memory) {
+  return fmt::format(
+      "{{\"weights_bytes\":{},\"gradients_bytes\":{},\"optimizer_bytes\":{},"
+      "\"activations_bytes\":{},\"stash_bytes\":{},\"buffers_bytes\":{},\"temporary_bytes\":{}}}",
+      memory.weights.count, memory.gradients.count, memory.optimizer.count,
+      memory.activations.count, memory.stash.count, memory.buffers.count, memory.temporary.count);
 }
 
 std::string texts_json(const std::vector<std::string>& texts) {
@@ -197,10 +229,11 @@ std::string run_facts(const TracedRun& run, const ColumnLayout& layout,
   for (const std::string& note : p.setup.notes) remarks.push_back(note);
   return fmt::format(
       "{{\"title\":{},\"headline\":{},\"figures\":{},\"formula_words\":{},\"remarks\":{},"
-      "\"memory_limit_bytes\":{},\"stages\":{},\"layout\":{},\"summary\":{}}}",
-      script_text(run.title), script_text(headline_text), figures_json(figures_of(p)),
+      "\"memory_limit_bytes\":{},\"reserve_bytes\":{},\"stages\":{},\"layout\":{},\"summary\":{}}}",
+      script_text(run.title), script_text(headline_text), figures_json(figures_of(p, bubble)),
       script_text(bubble_sentences(p, bubble, measured)), texts_json(remarks),
       p.setup.cluster.memory ? std::to_string(p.setup.cluster.memory->count) : "null",
+      p.setup.cluster.reserve.count,
       array(stages, [&](std::size_t s) { return stage_json(p, s, in_flight, memory); }),
       layout_json(p, layout), script_json(to_json(p, version)));
 }

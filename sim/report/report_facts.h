@@ -30,6 +30,9 @@ std::string layout_json(const Outcome& p, const ColumnLayout& layout);
 /// Figures as a JSON array.
 std::string figures_json(const std::vector<ReportFigure>& figures);
 
+/// The parts of a memory as a JSON object, with the keys of `simulate --json`.
+std::string memory_json(const MemoryParts& memory);
+
 /// Texts as a JSON array.
 std::string texts_json(const std::vector<std::string>& texts);
 

@@ -15,6 +15,7 @@
 #include "base/table.h"
 #include "schedules/generators/generators.h"
 #include "sim/planning/predict.h"
+#include "sim/report/report.h"
 #include "sim/search/search.h"
 #include "sim/search/search_columns.h"
 #include "sim/whatif/kept_lines.h"
@@ -61,15 +62,16 @@ Table rows_table(const SearchReport& report) {
   for (const std::string& key : axes) header.push_back(printable(key));
   for (const LayoutColumn& column : columns) header.emplace_back(column.title);
   header.insert(header.end(), {"iteration time", "samples/s"});
-  if (sequences) header.emplace_back("tokens/s each");
+  if (sequences) header.emplace_back("tokens/s/GPU");
   if (utilized) header.emplace_back("MFU");
   const bool grouped = std::any_of(
       report.rows.begin(), report.rows.end(),
       [](const SearchRow& row) { return row.row.numbers->sent_in_groups_fraction.has_value(); });
-  header.insert(header.end(), {"bubble", "stalled"});
-  if (grouped) header.emplace_back("in groups");
+  header.insert(header.end(), {"bubble", "network wait"});
+  if (grouped) header.emplace_back("group comm");
   header.emplace_back("peak memory");
   table.row(header);
+  table.may_lack({"network wait", "group comm", "bubble", "samples/s", "micro-batches"});
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     const auto& [layout, row] = report.rows[i];
     const SweepNumbers& n = *row.numbers;
@@ -227,8 +229,8 @@ std::vector<std::string> remarks(const SearchReport& report) {
   if (report.facts.as_it_stands) lines.push_back(comparison(report));
   for (std::string& doubt : doubts(report)) lines.push_back(std::move(doubt));
   for (const std::string& note : report.facts.notes) lines.push_back("note: " + note);
-  for (const std::string& estimate : estimates_of(report))
-    lines.push_back("estimated: " + estimate);
+  if (std::string line = estimated_line(estimates_of(report)); !line.empty())
+    lines.push_back(std::move(line));
   return lines;
 }
 
@@ -274,7 +276,9 @@ Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<st
       Diagnostic& problem = problems.back();
       std::vector<std::string> titles = varied_keys;
       for (const LayoutColumn& one : layout_columns()) titles.emplace_back(one.title);
-      const std::string near = did_you_mean(parts->key, titles);
+      std::vector<std::string> taken = layout_names();
+      taken.insert(taken.end(), varied_keys.begin(), varied_keys.end());
+      const std::string near = did_you_mean(parts->key, taken);
       if (!near.empty()) {
         problem.help = near;
       } else if (problem.help.starts_with("one of ")) {
@@ -318,7 +322,10 @@ SearchReport SearchTally::report(SearchSelection selection) && {
   SweepSelection all = selection.rows;
   all.top = 0;
   std::set<std::string> told;
-  for (const SweepRow& row : select(std::move(rows), all)) {
+  const std::vector<SweepRow> ordered = select(std::move(rows), all);
+  report.choices = choices_among(ordered, by_point);
+  report.front = front_of(ordered, by_point);
+  for (const SweepRow& row : ordered) {
     const SearchRow& found = *by_point.at(row.point);
     const std::string alike = selection.distinct ? sizes(found.layout) : identity(found.layout);
     if (!told.insert(alike).second) continue;
@@ -352,13 +359,18 @@ std::string question(const SearchReport& report) {
       name(report.selection.rows.objective));
 }
 
-std::string to_table(const SearchReport& report) {
-  std::string text = fmt::format("{}\n  {}\n  {}\n\n", printable(report.facts.scenario),
-                                 question(report), fmt::join(keys_text(report.facts), "\n  "));
-  text += report.rows.empty() ? "  no layout is left\n" : rows_table(report).print();
+Document to_table(const SearchReport& report) {
+  Document text;
+  text.sentence(fmt::format("{}\n  {}\n  {}\n\n", printable(report.facts.scenario),
+                            question(report), fmt::join(keys_text(report.facts), "\n  ")));
+  if (report.rows.empty()) {
+    text.sentence("  no layout is left");
+  } else {
+    text.table(rows_table(report));
+  }
   const std::vector<std::string> lines = remarks(report);
-  if (!lines.empty()) text += fmt::format("\n{}\n", fmt::join(lines, "\n"));
-  if (!report.command.empty()) text += fmt::format("\nthe first:\n  {}\n", report.command);
+  if (!lines.empty()) text.sentence(fmt::format("\n{}", fmt::join(lines, "\n")));
+  if (!report.command.empty()) text.verbatim(fmt::format("\nthe first:\n  {}", report.command));
   return text;
 }
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/document.h"
+#include "sim/search/search_choices.h"
 #include "sim/search/search_file.h"
 #include "sim/whatif/sweep_order.h"
 
@@ -41,8 +43,10 @@ Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<st
 /// The reported layouts, and the numbers of the others.
 struct SearchReport {
   SearchFacts facts;
-  std::vector<SearchRow> rows;  ///< The reported rows, best first.
-  std::vector<SearchRow> best;  ///< The best ten rows, reported or not.
+  std::vector<SearchRow> rows;        ///< The reported rows, best first.
+  std::vector<SearchRow> best;        ///< The best ten rows, reported or not.
+  std::vector<SearchChoice> choices;  ///< Among all rows that meet the conditions, reported or not.
+  std::vector<SearchRow> front;       ///< Those of them that no other beats.
   SearchSelection selection;
   std::int64_t mini_batch = 0;  ///< In samples; 0 if the rows differ in it.
   std::uint64_t layouts = 0;
@@ -107,7 +111,7 @@ std::string question(const SearchReport& report);
 std::vector<std::string> remarks(const SearchReport& report);
 
 /// One row per layout, then the remarks, and the first layout as a command.
-std::string to_table(const SearchReport& report);
+Document to_table(const SearchReport& report);
 /// The same as Markdown.
 std::string to_markdown(const SearchReport& report);
 /// RFC 4180, with a header; numbers are not rounded.

@@ -37,13 +37,13 @@ std::string balance_text(const std::vector<double>& work) {
   if (work.size() < 2 || sum <= 0) return "";
   const auto [min, max] = std::minmax_element(work.begin(), work.end());
   if (*min == *max) return "all stages take the same\n";
-  return fmt::format("slowest: stage {}, which takes {:.3f} times the mean of all\n",
+  return fmt::format("slowest: stage {} takes {:.3f} times the mean of all stages\n",
                      max - work.begin(), *max * static_cast<double>(work.size()) / sum);
 }
 
 }  // namespace
 
-std::string stage_table(const TrainingSetup& setup) {
+Document stage_table(const TrainingSetup& setup) {
   const Recompute recompute = setup.rules.recompute;
   const bool again = recompute != Recompute::none;
   const std::vector<StageCost>& costs = setup.costs.stages;
@@ -51,7 +51,7 @@ std::string stage_table(const TrainingSetup& setup) {
   Table table;
   std::vector<std::string> header = {"stage",   "layers",  "from",    "to",
                                      "devices", "forward", "backward"};
-  if (again) header.emplace_back("again");
+  if (again) header.emplace_back("recompute");
   for (const char* const name : {"update", "parameters", "kept", "sends"})
     header.emplace_back(name);
   table.row(header);
@@ -75,7 +75,11 @@ std::string stage_table(const TrainingSetup& setup) {
     table.row(std::move(row));
     work.push_back(work_of(cost, again, stage.devices.size()));
   }
-  return table.print() + balance_text(work);
+  table.may_lack({"sends", "update"});
+  Document text;
+  text.table(std::move(table));
+  text.sentence(balance_text(work));
+  return text;
 }
 
 }  // namespace plumbline

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/document.h"
 #include "sim/setup/training_setup.h"
 
 namespace plumbline {
@@ -13,6 +14,6 @@ namespace plumbline {
 /// recomputation (in addition to B) and U; the bytes of its parameters, of the activations that it
 /// keeps of a micro-batch, and of its output. Below, the ratio of the slowest stage to the mean of
 /// all, per replica: the most that another cut could gain.
-std::string stage_table(const TrainingSetup& setup);
+Document stage_table(const TrainingSetup& setup);
 
 }  // namespace plumbline

@@ -16,9 +16,14 @@ namespace {
 
 /// The modules, in an order in which their code may run.
 constexpr std::string_view kSweepModules[] = {
-    "format.js", "codec.js",       "dom.js",         "page.js",      "palette.js",
-    "scale.js",  "sweep.js",       "sweep_hash.js",  "marks.js",     "plot.js",
-    "grid.js",   "sweep_plots.js", "sweep_point.js", "sweep_main.js"};
+    "format.js",      "codec.js",       "dom.js",        "page.js",      "palette.js", "scale.js",
+    "sweep.js",       "sweep_hash.js",  "marks.js",      "looks.js",     "plot.js",    "grid.js",
+    "sweep_plots.js", "sweep_point.js", "sweep_page.js", "sweep_main.js"};
+constexpr std::string_view kSearchModules[] = {
+    "format.js", "codec.js",   "dom.js",          "page.js",        "palette.js",
+    "scale.js",  "sweep.js",   "sweep_hash.js",   "marks.js",       "looks.js",
+    "plot.js",   "grid.js",    "sweep_plots.js",  "sweep_point.js", "sweep_page.js",
+    "bars.js",   "figures.js", "search_parts.js", "search_main.js"};
 
 template <class T>
 std::string text_or_null(const std::optional<T>& value) {
@@ -97,11 +102,13 @@ std::string rows_page(const RowsPage& page) {
   }
   std::string facts = fmt::format(
       "{{\"name\":{},\"version\":{},\"command\":{},\"file\":{},\"question\":{},\"points\":{},"
-      "\"remarks\":{},\"axes\":{}}}",
+      "\"remarks\":{},\"axes\":{}{}}}",
       script_text(result.scenario), script_text(page.version), script_text(page.command),
       script_text(result.file), script_text(page.question), result.points, texts_json(said),
-      axes_json(result));
-  return page_file({"sweep.html", kSweepModules, std::move(facts), std::move(rows)});
+      axes_json(result), page.decision.empty() ? "" : ",\"decision\":" + page.decision);
+  return page.decision.empty()
+             ? page_file({"sweep.html", kSweepModules, std::move(facts), std::move(rows)})
+             : page_file({"search.html", kSearchModules, std::move(facts), std::move(rows)});
 }
 
 std::string html_report(const SweepReport& report, const std::string& command,

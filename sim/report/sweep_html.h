@@ -20,8 +20,9 @@ struct RowsPage {
   std::vector<std::string> remarks;  ///< Remarks on all rows, a sentence each.
   /// Per row, the `key=value` overrides that predict it alone; empty = its values on the axes.
   std::vector<std::vector<std::string>> overrides;
-  std::string command;  ///< Typed in a shell, it writes the file again.
-  std::string version;  ///< Version of the tool.
+  std::string command;     ///< Typed in a shell, it writes the file again.
+  std::string version;     ///< Version of the tool.
+  std::string decision{};  ///< JSON of what a search decides, see search_html.cpp; "" = a sweep.
 };
 
 /// The page. The same input gives the same bytes; the page loads nothing from elsewhere.

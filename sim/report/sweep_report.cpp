@@ -10,12 +10,10 @@
 
 #include "base/quantity.h"
 #include "base/table.h"
+#include "sim/report/report.h"
 
 namespace plumbline {
 namespace {
-
-/// The largest number of different estimates below a table.
-constexpr std::size_t kMaxEstimates = 5;
 
 /// The axes with more than one value.
 std::vector<std::size_t> varying(const SweepResult& result) {
@@ -145,12 +143,15 @@ Table table_of(const SweepReport& report) {
   if (utilized) header.emplace_back("MFU");
   header.emplace_back("bubble");
   if (formula) header.emplace_back("by formula");
-  header.emplace_back("stalled");
-  if (grouped) header.emplace_back("in groups");
+  header.emplace_back("network wait");
+  if (grouped) header.emplace_back("group comm");
   for (const char* column : {"peak memory", "on device"}) header.emplace_back(column);
   if (limited) header.emplace_back("fits");
   Table table;
   table.row(header);
+  table.may_lack({"on device", "network wait", "group comm", "by formula", "mini-batch", "p5",
+                  "p95", "samples/s"});
+  table.repeat(std::max<std::size_t>(axes.size(), 1));
   for (const SweepRow& row : result.rows) {
     std::vector<std::string> cells = values(result, row, axes);
     std::string remark = row.reason;
@@ -258,17 +259,9 @@ std::vector<std::string> remarks(const SweepReport& report) {
                     plural(raised, "row")));
   }
   std::vector<std::string> estimates;
-  for (const SweepRow& row : result.rows) {
-    for (const std::string& estimate : row.estimated) {
-      if (std::find(estimates.begin(), estimates.end(), estimate) == estimates.end())
-        estimates.push_back(estimate);
-    }
-    if (estimates.size() > kMaxEstimates) break;
-  }
-  for (std::size_t i = 0; i < estimates.size(); ++i) {
-    lines.push_back(i == kMaxEstimates ? "estimated: and more; --json has all"
-                                       : "estimated: " + estimates[i]);
-  }
+  for (const SweepRow& row : result.rows)
+    estimates.insert(estimates.end(), row.estimated.begin(), row.estimated.end());
+  if (std::string line = estimated_line(estimates); !line.empty()) lines.push_back(std::move(line));
   return lines;
 }
 
@@ -288,12 +281,16 @@ SweepReport report(SweepResult result, SweepSelection selection) {
   return report;
 }
 
-std::string to_table(const SweepReport& report) {
-  std::string text =
-      fmt::format("{}\n  {}\n\n", printable(report.result.scenario), question(report));
-  text += report.result.rows.empty() ? "  no row is left\n" : table_of(report).print();
+Document to_table(const SweepReport& report) {
+  Document text;
+  text.sentence(fmt::format("{}\n  {}\n\n", printable(report.result.scenario), question(report)));
+  if (report.result.rows.empty()) {
+    text.sentence("  no row is left");
+  } else {
+    text.table(table_of(report));
+  }
   const std::vector<std::string> lines = remarks(report);
-  if (!lines.empty()) text += fmt::format("\n{}\n", fmt::join(lines, "\n"));
+  if (!lines.empty()) text.sentence(fmt::format("\n{}", fmt::join(lines, "\n")));
   return text;
 }
 

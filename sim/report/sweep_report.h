@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/document.h"
 #include "sim/whatif/sweep_order.h"
 
 namespace plumbline {
@@ -36,7 +37,7 @@ std::string question(const SweepReport& report);
 std::vector<std::string> remarks(const SweepReport& report);
 
 /// One row per point, with the columns of the varied keys first; then the remarks.
-std::string to_table(const SweepReport& report);
+Document to_table(const SweepReport& report);
 
 /// The same rows as a table of GitHub's Markdown.
 std::string to_markdown(const SweepReport& report);

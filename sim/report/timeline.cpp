@@ -10,10 +10,12 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "base/quantity.h"
 #include "base/table.h"
+#include "base/wrap.h"
 
 namespace plumbline {
 namespace {
@@ -164,33 +166,60 @@ class Pen {
   Pen(const Outcome& p, const TimelineStyle& style) : p_(p), style_(style) {}
 
   std::string draw() {
-    const std::size_t slots = p_.graph.slots();
-    const bool joins = slots > kMaxSeparate;
-    const std::uint32_t last = p_.graph.devices[slots - 1].value;
-    const std::size_t name_width = name(last, joins ? last + 1 : last).size();
-    const std::size_t frame = name_width + 5;  // two spaces, a space and two bars
-    const std::size_t columns =
-        whole_columns(p_, std::max<std::size_t>(style_.width, frame + 4) - frame);
-    const TimelineCells cells = timeline_cells(p_, columns);
-    std::string text = axis(name_width + 4, columns);
-    std::size_t slot = 0;
-    for (std::size_t lines = 0; slot < slots && lines < kMaxRows; ++lines) {
-      const std::uint32_t first = p_.graph.devices[slot].value;
-      const std::string drawn = row(cells[slot]);
-      std::uint32_t end = first;
-      for (++slot; joins && slot < slots; ++slot, ++end) {
-        if (p_.graph.devices[slot].value != end + 1 || row(cells[slot]) != drawn) break;
-      }
-      text += fmt::format("  {:<{}} {}{}{}\n", name(first, end), name_width, bar(), drawn, bar());
+    Picture picture = drawn(name(p_.graph.devices.back().value).size());
+    // In a narrower picture more devices look alike, and their name may be longer.
+    while (widest_name(picture) > picture.name_width) picture = drawn(widest_name(picture));
+    std::string text = axis(picture.name_width + 4, picture.columns);
+    const std::size_t shown = std::min(picture.rows.size(), kMaxRows);
+    for (std::size_t i = 0; i < shown; ++i) {
+      const Row& row = picture.rows[i];
+      text += fmt::format("  {:<{}} {}{}{}\n", name(alike_name(row.devices)), picture.name_width,
+                          bar(), row.text, bar());
     }
-    if (slot < slots) text += fmt::format("  ... and {} more devices\n", slots - slot);
-    return text + legend(cells, columns);
+    std::size_t left_out = 0;
+    for (std::size_t i = shown; i < picture.rows.size(); ++i)
+      left_out += picture.rows[i].devices.size();
+    if (left_out > 0) text += fmt::format("  ... and {} more devices\n", left_out);
+    return text + legend(picture.cells, picture.columns);
   }
 
  private:
-  static std::string name(std::uint32_t first, std::uint32_t last) {
-    return first == last ? fmt::format("device {}", first)
-                         : fmt::format("device {}-{}", first, last);
+  /// The devices that are drawn alike, and their drawing.
+  struct Row {
+    std::vector<std::uint32_t> devices;
+    std::string text;
+  };
+  struct Picture {
+    std::size_t name_width;
+    std::size_t columns;
+    TimelineCells cells;
+    std::vector<Row> rows;
+  };
+
+  Picture drawn(std::size_t name_width) {
+    const std::size_t frame = name_width + 5;  // two spaces, a space and two bars
+    const std::size_t columns =
+        whole_columns(p_, std::max<std::size_t>(style_.width, frame + 4) - frame);
+    Picture picture{name_width, columns, timeline_cells(p_, columns), {}};
+    std::unordered_map<std::string, std::size_t> row_of;
+    for (std::size_t slot = 0; slot < p_.graph.slots(); ++slot) {
+      const auto [place, is_new] = row_of.emplace(row(picture.cells[slot]), picture.rows.size());
+      if (is_new) picture.rows.push_back({{}, place->first});
+      picture.rows[place->second].devices.push_back(p_.graph.devices[slot].value);
+    }
+    return picture;
+  }
+
+  template <class Devices>
+  static std::string name(const Devices& devices) {
+    return fmt::format("device {}", devices);
+  }
+
+  static std::size_t widest_name(const Picture& picture) {
+    std::size_t widest = 0;
+    for (const Row& row : picture.rows)
+      widest = std::max(widest, name(alike_name(row.devices)).size());
+    return widest;
   }
 
   std::string bar() const { return style_.unicode ? "│" : "|"; }
@@ -250,22 +279,34 @@ class Pen {
         return std::any_of(row.begin(), row.end(), test);
       });
     };
-    std::string text = " ";
+    std::string text;
+    std::size_t used = 0;  // of the last line, in characters
+    const auto add = [&](std::size_t width, std::string_view gap, const std::string& entry) {
+      const bool fits = used > 0 && used + gap.size() + width <= style_.width;
+      text += fmt::format("{}{}", fits ? gap : text.empty() ? "  " : "\n  ", entry);
+      used = (fits ? used + gap.size() : 2) + width;
+    };
     for (std::size_t k = 0; k <= static_cast<std::size_t>(Shown::idle); ++k) {
       const auto kind = static_cast<Shown>(k);
       if (occurs([&](const TimelineCell& cell) { return !cell.busy && cell.kind == kind; }))
-        text += fmt::format(" {} {} ", in_color(kind, character(kind)), ink(kind).name);
+        add(2 + ink(kind).name.size(), "  ",
+            fmt::format("{} {}", in_color(kind, character(kind)), ink(kind).name));
     }
-    while (text.back() == ' ' && text.size() > 1) text.pop_back();
-    if (numbered_)
-      text += p_.setup.slices > 1 ? "; numbers are slices" : "; numbers are micro-batches";
-    text += text.size() > 1 ? "\n" : "";
+    if (numbered_) {
+      const std::string numbers =
+          p_.setup.slices > 1 ? "numbers are slices" : "numbers are micro-batches";
+      add(numbers.size(), "; ", numbers);
+    }
+    text += text.empty() ? "" : "\n";
     if (!occurs([](const TimelineCell& cell) { return cell.busy.has_value(); })) return text;
     const double column_ns =
         static_cast<double>(p_.metrics.makespan.count()) / static_cast<double>(columns);
-    return (text.size() > 1 ? text : "") +
-           fmt::format("  {} the busy share of a column of {}, where an op is narrower\n",
-                       style_.unicode ? "▁ to █" : ". to @", to_text(round_up(column_ns)));
+    return text +
+           wrapped(fmt::format("  {} how much of a column of {} is busy, where an op is "
+                               "narrower",
+                               style_.unicode ? "▁ to █" : ". to @", to_text(round_up(column_ns))),
+                   style_.width) +
+           '\n';
   }
 
   const Outcome& p_;

@@ -79,6 +79,7 @@ class ClusterReader {
                                                 to_text(reserve->value), to_text(*limit)));
     } else {
       *limit = *limit - reserve->value;
+      choice_.cluster.reserve = reserve->value;
     }
   }
 

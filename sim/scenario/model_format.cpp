@@ -93,7 +93,7 @@ const SectionFormat& model_section_format() {
                 "per-expert"},
                {"flash_attention",
                 {boolean()},
-                "Whether attention's scores are computed again instead of kept.",
+                "Whether attention's scores are recomputed instead of kept.",
                 "true"},
                {"fused_swiglu",
                 {boolean()},

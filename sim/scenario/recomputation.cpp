@@ -81,10 +81,12 @@ RecomputeChoice read_recomputation(SectionReader& schedule) {
     choice.layers = read_layers(schedule, *node);
     choice.layers_mark = node->mark;
     if (choice.leaves_some() && !by_layer(choice.kind)) {
-      schedule.error(node->mark,
-                     "schedule.recompute_layers goes with recompute: layers or selective, by which "
-                     "each layer makes its own activations again",
-                     "schedule.recompute: layers");
+      schedule.error(
+          node->mark,
+          "schedule.recompute_layers goes with recompute: layers or selective, by which "
+          "each layer recomputes its own activations",
+          "schedule.recompute: layers, or no schedule.recompute_layers (set it to nothing: "
+          "schedule.recompute_layers=)");
     }
   }
   choice.modules_mark = schedule.mark_of("recompute_modules");
@@ -99,8 +101,8 @@ std::optional<Diagnostic> choose_modules(const RecomputeChoice& choice,
   if (!transformer) {
     return input_error(choice.modules_mark,
                        "schedule.recompute_modules stands without model.huggingface",
-                       "the layers of other models say themselves what they make again: selective, "
-                       "beside their activation");
+                       "layers of other models state what they recompute: selective, beside their "
+                       "activation");
   }
   if (choice.kind == Recompute::selective) {
     transformer->options.recompute_modules = choice.modules;
@@ -133,7 +135,7 @@ std::optional<Diagnostic> resolve_recomputation(Scenario& scenario) {
                        "schedule.recompute_modules names no module that a layer of this model has");
   }
   return input_error(recompute.mark,
-                     "schedule.recompute is 'selective', but no layer says what it makes again",
+                     "schedule.recompute is 'selective', but no layer states what it recomputes",
                      "selective: {activation: 8 MiB, forward: 10 us} beside a layer's activation; "
                      "plumbline import huggingface writes it");
 }

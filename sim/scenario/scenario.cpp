@@ -392,7 +392,7 @@ class ScenarioReader {
     if (choice.mini_batches > 1) {
       scenario_.notes.emplace_back(
           "schedule.mini_batches is left out: without a flush (training.flush: none) one "
-          "mini-batch tells the period");
+          "mini-batch shows the period");
       choice.mini_batches = 1;
     }
   }

@@ -185,19 +185,21 @@ const SectionFormat& schedule_format() {
             "apart"},
            {"recompute",
             {words({kRecomputeNames.begin(), kRecomputeNames.end()})},
-            "What a backward computes again instead of keeping it: the forward of its stage as a "
+            "What a backward recomputes instead of keeping it: the forward of its stage as a "
             "whole, or of each layer by itself, or of each layer what its `selective` says.",
             "none"},
            {"recompute_layers",
             {words({"all", "fit"}), count(0, kMaxLayers), list({count(0, kMaxLayers)}, 1)},
-            "With recompute: layers or selective, how many layers of each stage make activations "
-            "again, from its first one on in the model's order; a list: of each stage by itself; "
+            "With recompute: layers or selective, how many layers of each stage recompute "
+            "activations, from its first one on in the model's order; a list: of each stage by "
+            "itself; "
             "fit: as few in all as the memory needs.",
             "all"},
            {"recompute_modules",
             {list({words({kRecomputeModules.begin(), kRecomputeModules.end()})}, 1)},
-            "With recompute: selective of a model.huggingface, which modules of each layer run "
-            "again, named as Megatron Core's --recompute-modules are; mlp_act: the activation of "
+            "With recompute: selective of a model.huggingface, which modules of each layer are "
+            "recomputed, named as Megatron Core's --recompute-modules are; mlp_act: the activation "
+            "of "
             "MLPs that all tokens go through. Absent: what costs little."},
            {"offload",
             {real(1)},

@@ -6,6 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 namespace plumbline {
 namespace {
 
@@ -17,19 +21,24 @@ LayoutColumn plain(const char* title, const char* key, const char* path, Member 
           std::move(usual)};
 }
 
+/// The titles of earlier versions, which are taken, too, and today's.
+constexpr std::pair<std::string_view, std::string_view> kEarlier[] = {
+    {"tensor", "TP"}, {"context", "CP"},      {"expert", "EP"},           {"pipeline", "PP"},
+    {"copies", "DP"}, {"micro-batch", "MBS"}, {"made again", "recompute"}};
+
 }  // namespace
 
 const std::vector<LayoutColumn>& layout_columns() {
   static const std::vector<LayoutColumn> columns = {
-      plain("tensor", "tensor_parallel", "model.tensor_parallel", &Layout::tensor, "1"),
-      plain("context", "context_parallel", "model.context_parallel", &Layout::context, "1"),
-      plain("expert", "expert_parallel", "model.expert_parallel", &Layout::expert, "1"),
-      {"pipeline", "pipeline_parallel", "",
+      plain("TP", "tensor_parallel", "model.tensor_parallel", &Layout::tensor, "1"),
+      plain("CP", "context_parallel", "model.context_parallel", &Layout::context, "1"),
+      plain("EP", "expert_parallel", "model.expert_parallel", &Layout::expert, "1"),
+      {"PP", "pipeline_parallel", "",
        [](const Layout& layout) { return std::to_string(layout.stages / layout.chunks); }, ""},
-      plain("chunks", "chunks", "schedule.chunks", &Layout::chunks, "1"),
-      plain("copies", "data_parallel", "plan.data_parallel", &Layout::copies),
+      plain("VPP", "chunks", "schedule.chunks", &Layout::chunks, "1"),
+      plain("DP", "data_parallel", "plan.data_parallel", &Layout::copies),
       plain("schedule", "schedule", "schedule.name", &Layout::schedule),
-      {"micro-batch", "micro_batch_size", "training.micro_batch_size",
+      {"MBS", "micro_batch_size", "training.micro_batch_size",
        [](const Layout& layout) {
          return layout.batches > 1 ? fmt::format("{} x {}", layout.batches,
                                                  layout.micro_batch_size / layout.batches)
@@ -37,16 +46,25 @@ const std::vector<LayoutColumn>& layout_columns() {
        },
        ""},
       plain("micro-batches", "micro_batches", "schedule.micro_batches", &Layout::micro_batches),
-      plain("made again", "made_again", "schedule.recompute", &Layout::recomputation, "none")};
+      plain("recompute", "made_again", "schedule.recompute", &Layout::recomputation, "none")};
   return columns;
 }
 
-const LayoutColumn* find_column(std::string_view name) {
+std::vector<std::string> layout_names() {
+  std::vector<std::string> names;
+  for (const LayoutColumn& column : layout_columns()) names.emplace_back(column.title);
+  for (const auto& [earlier, today] : kEarlier) names.emplace_back(earlier);
+  return names;
+}
+
+const LayoutColumn* find_column(std::string_view written) {
+  const auto* const renamed = std::find_if(std::begin(kEarlier), std::end(kEarlier),
+                                           [&](const auto& one) { return one.first == written; });
+  const std::string_view name = renamed == std::end(kEarlier) ? written : renamed->second;
   static const std::vector<LayoutColumn> data = {
       plain("stages", "stages", "plan.stages", &Layout::stages),
-      plain("micro-batch", "micro_batch_size", "training.micro_batch_size",
-            &Layout::micro_batch_size),
-      {"made again", "made_again", "schedule.recompute",
+      plain("MBS", "micro_batch_size", "training.micro_batch_size", &Layout::micro_batch_size),
+      {"recompute", "made_again", "schedule.recompute",
        [](const Layout& layout) {
          return layout.recomputation.substr(0, layout.recomputation.find(' '));
        },

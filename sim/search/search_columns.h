@@ -24,6 +24,9 @@ struct LayoutColumn {
 /// All columns, in their order.
 const std::vector<LayoutColumn>& layout_columns();
 
+/// The titles of all columns, and those of earlier versions.
+std::vector<std::string> layout_names();
+
 /// The column of a condition, by its title, key or path; null if there is none. Its number is a
 /// plain number, whatever a table prints; of recomputation the kind counts.
 const LayoutColumn* find_column(std::string_view name);

@@ -16,55 +16,10 @@
 #include "base/diagnostic.h"
 #include "base/quantity.h"
 #include "base/yaml.h"
+#include "sim/whatif/row_number.h"
 
 namespace plumbline {
 namespace {
-
-/// A number that conditions can bound.
-struct Bounded {
-  std::string_view name;
-  std::optional<double> (*of)(const SweepNumbers&);
-};
-
-constexpr std::array kBounded = {
-    Bounded{"iteration_time_s",
-            [](const SweepNumbers& n) { return std::optional(n.iteration_time_s); }},
-    Bounded{"throughput_samples_per_s",
-            [](const SweepNumbers& n) { return n.throughput_samples_per_s; }},
-    Bounded{"devices_used",
-            [](const SweepNumbers& n) { return std::optional(static_cast<double>(n.devices)); }},
-    Bounded{"throughput_per_device_samples_per_s",
-            [](const SweepNumbers& n) { return n.throughput_per_device(); }},
-    Bounded{"model_flops_per_device_per_s",
-            [](const SweepNumbers& n) { return n.model_flops_per_device_per_s; }},
-    Bounded{"model_flops_utilization",
-            [](const SweepNumbers& n) { return n.model_flops_utilization; }},
-    Bounded{"iteration_time_p5_s", [](const SweepNumbers& n) { return n.iteration_time_p5_s; }},
-    Bounded{"iteration_time_p50_s", [](const SweepNumbers& n) { return n.iteration_time_p50_s; }},
-    Bounded{"iteration_time_p95_s", [](const SweepNumbers& n) { return n.iteration_time_p95_s; }},
-    Bounded{"bubble_fraction",
-            [](const SweepNumbers& n) { return std::optional(n.bubble_fraction); }},
-    Bounded{"bubble_overhead",
-            [](const SweepNumbers& n) { return std::optional(n.bubble_overhead); }},
-    Bounded{"steady_bubble_fraction",
-            [](const SweepNumbers& n) { return n.steady_bubble_fraction; }},
-    Bounded{"formula_bubble_fraction",
-            [](const SweepNumbers& n) { return n.formula_bubble_fraction; }},
-    Bounded{"communication_stall_fraction",
-            [](const SweepNumbers& n) { return std::optional(n.communication_stall_fraction); }},
-    Bounded{"sent_in_groups_fraction",
-            [](const SweepNumbers& n) { return n.sent_in_groups_fraction; }},
-    Bounded{"peak_memory_bytes",
-            [](const SweepNumbers& n) {
-              return std::optional(static_cast<double>(n.peak_memory_bytes));
-            }},
-    Bounded{"fits",
-            [](const SweepNumbers& n) {
-              return n.fits ? std::optional(*n.fits ? 1.0 : 0.0) : std::nullopt;
-            }},
-    Bounded{"devices_without_stage", [](const SweepNumbers& n) {
-              return std::optional(static_cast<double>(n.devices_without_stage));
-            }}};
 
 std::string without_spaces(std::string_view text) {
   constexpr std::string_view blanks = " \t";
@@ -83,26 +38,27 @@ bool compare(std::string_view operation, double a, double b) {
   return (a == b) == (operation == "==");
 }
 
-/// The value of a condition in the unit of `name`.
-Parsed<double> parse_bound(std::string_view name, const std::string& value) {
-  if (name == "fits") {
+/// The value of a condition in the unit of `number`.
+Parsed<double> parse_bound(const RowNumber& number, const std::string& value) {
+  using Unit = RowNumber::Unit;
+  if (number.unit == Unit::truth) {
     if (value == "yes" || value == "true") return {1.0, ""};
     if (value == "no" || value == "false") return {0.0, ""};
     return {std::nullopt, "is neither yes nor no"};
   }
   Parsed<double> bare = parse_real(value);
   if (bare.value) return bare;
-  if (name.ends_with("_bytes")) {
+  if (number.unit == Unit::bytes) {
     const auto bytes = parse_bytes(value);
     if (!bytes.value) return {std::nullopt, bytes.problem};
     return {static_cast<double>(bytes.value->count), ""};
   }
-  if (name.ends_with("_time_s")) {
+  if (number.unit == Unit::seconds) {
     const auto time = parse_duration(value);
     if (!time.value) return {std::nullopt, time.problem};
     return {seconds(*time.value), ""};
   }
-  if (name.ends_with("flops_per_device_per_s")) {
+  if (number.unit == Unit::flops_per_second) {
     const auto rate = parse_flops_per_second(value);
     if (!rate.value) return {std::nullopt, rate.problem};
     return {static_cast<double>(rate.value->count), ""};
@@ -244,12 +200,12 @@ Result<Condition> parse_condition(const std::string& text, const std::vector<Swe
     return axis_condition(text, axes, static_cast<std::size_t>(axis - axes.begin()),
                           std::move(met));
   }
-  std::vector<std::string> names;
-  names.reserve(kBounded.size() + axes.size());
-  for (const Bounded& bounded : kBounded) names.emplace_back(bounded.name);
-  for (const SweepAxis& one : axes) names.push_back(one.key);
-  const auto found = std::find(names.begin(), names.end(), key);
-  if (found == names.end()) {
+  const RowNumber* const number = find_row_number(key);
+  if (!number) {
+    std::vector<std::string> names;
+    names.reserve(row_numbers().size() + axes.size());
+    for (const RowNumber& known : row_numbers()) names.emplace_back(known.name);
+    for (const SweepAxis& one : axes) names.push_back(one.key);
     std::string help = did_you_mean(key, names);
     if (help.empty()) help = fmt::format("one of {}", fmt::join(names, ", "));
     return wrong(
@@ -257,9 +213,8 @@ Result<Condition> parse_condition(const std::string& text, const std::vector<Swe
         fmt::format("'{}' is no number of a row, and no key that the sweep varies", clipped(key)),
         help);
   }
-  const Parsed<double> bound = parse_bound(key, value);
+  const Parsed<double> bound = parse_bound(*number, value);
   if (!bound.value) return wrong_value(bound.problem, "");
-  const auto* const number = &kBounded[static_cast<std::size_t>(found - names.begin())];
   return Condition{text, [number, operation, bound = *bound.value](const SweepRow& row) {
                      const auto held = row.numbers ? number->of(*row.numbers) : std::nullopt;
                      return held && compare(operation, *held, bound);

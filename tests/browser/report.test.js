@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 'use strict';
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
 const path = require('node:path');
 const {after, before, test} = require('node:test');
 const {launch, visit: visitFile} = require('./browser.js');
@@ -68,7 +69,175 @@ test(
       // In the gap before 0B0.
       const gap = await placeOf(page, '0B0');
       await page.locator('#canvas').hover({position: {x: gap.x - 120, y: gap.y}});
-      assert.ok((await page.locator('#hover').innerText()).startsWith('idle: dependency'));
+      assert.ok(
+          (await page.locator('#hover').innerText()).startsWith('idle: waiting for an input'));
+    }));
+
+test(
+    'idle time is painted in its colour, tells its cause, and leads to what it waited for',
+    () => visit('four', {}, async (page) => {
+      const gap = await placeOf(page, '0B0');
+      const at = {x: gap.x - 120, y: gap.y};
+      const painted = await page.evaluate(({x, y}) => {
+        const {stage} = globalThis.plumbline.timeline;
+        const size = [20, 20].map((side) => side * stage.scale);
+        const {data} = stage.context.getImageData(x * stage.scale, y * stage.scale, ...size);
+        return Array.from({length: data.length / 4}, (_, i) => [...data.subarray(4 * i, 4 * i + 3)])
+            .filter((rgb) => String(rgb) === '196,22,42')
+            .length;
+      }, at);
+      assert.ok(painted > 100, `${painted} of 400 pixels are of the colour of idle time`);
+      await page.locator('#canvas').click({position: at});
+      assert.equal(await page.locator('#details h3').innerText(), 'idle: waiting for an input');
+      const told = await page.locator('#details').innerText();
+      for (const part of ['4 ms to 10 ms, 6 ms long', 'device 0', '1B0 on device 1'])
+        assert.ok(told.includes(part), `${part} in: ${told}`);
+      await page.waitForFunction(() => location.hash.includes('idle=0:0:0'));
+      await page.locator('#details button', {hasText: '1B0'}).click();
+      assert.equal(await selectedName(page), '1B0');
+      await page.locator('#canvas').focus();
+      for (const name of ['idle: waiting for an input', '1F2']) {
+        await page.keyboard.press('ArrowLeft');
+        assert.equal(await page.locator('#details h3').innerText(), name);
+      }
+    }));
+
+test(
+    'devices that are alike stand in one row, which opens',
+    () => visit('copies', {}, async (page) => {
+      const rows = () => page.evaluate(
+          () => globalThis.plumbline.timeline.stage.lanes.rows.map((row) => row.slots));
+      const together = [[0, 1], [2, 3], [4, 5], [6, 7]];
+      assert.deepEqual(await rows(), together);
+      const {y} = await placeOf(page, '1F0');
+      await page.locator('#canvas').click({position: {x: 30, y}});
+      assert.deepEqual(await rows(), [[0, 1], [2], [3], [4, 5], [6, 7]]);
+      await page.locator('#canvas').click({position: {x: 30, y}});
+      assert.deepEqual(await rows(), together);
+      assert.equal(await page.locator('#memory svg').count(), 4);
+      assert.ok((await page.locator('#causes').innerText()).includes('devices 2-3 (alike)'));
+      await page.locator('#apart').check();
+      assert.equal((await rows()).length, 8);
+      await page.waitForFunction(() => location.hash.includes('apart=1'));
+    }));
+
+test(
+    'two numbers are large, and the formula stands beside the bubble',
+    () => visit('four', {}, async (page) => {
+      const main = await page.locator('.main-figures').innerText();
+      for (const part
+               of ['Iteration time', '33 ms', '27.27 %',
+                   'of the device time is idle; the formula (p-1)/(m+p-1) says the same'])
+        assert.ok(main.includes(part), `${part} in: ${main}`);
+      const sizes =
+          await page.locator('.card .value')
+              .evaluateAll((all) => all.map((one) => parseFloat(getComputedStyle(one).fontSize)));
+      assert.ok(sizes.slice(0, 2).every((size) => size >= 2 * sizes[2]), `${sizes}`);
+    }));
+
+/** The file that the button gives, and what an XML parser says of it. */
+async function saveSvg(page) {
+  const [download] =
+      await Promise.all([page.waitForEvent('download'), page.locator('#save-svg').click()]);
+  const file = path.join(process.env.SHOTS, download.suggestedFilename());
+  await download.saveAs(file);
+  const text = fs.readFileSync(file, 'utf8');
+  const parsed = await page.evaluate((source) => {
+    const root = new DOMParser().parseFromString(source, 'image/svg+xml').documentElement;
+    return {
+      root: root.nodeName,
+      titles: [...root.querySelectorAll('rect > title')].map((title) => title.textContent),
+      title: root.querySelector('title').textContent,
+      loaded: [...root.querySelectorAll('[href], image, script, use')].length,
+    };
+  }, text);
+  return {...parsed, bytes: text.length, file: path.basename(file)};
+}
+
+test('the timeline is a file that stands by itself, with every op', async () => {
+  await visit('four', {}, async (page) => {
+    const {root, titles, loaded, file} = await saveSvg(page);
+    assert.deepEqual([root, loaded, file], ['svg', 0, 'four-equal-stages.svg']);
+    for (let stage = 0; stage < 4; ++stage) {
+      for (let batch = 0; batch < 8; ++batch) {
+        assert.ok(titles.includes(`${stage}F${batch}, 1 ms`), `${stage}F${batch}`);
+        assert.ok(titles.includes(`${stage}B${batch}, 2 ms`), `${stage}B${batch}`);
+      }
+    }
+    assert.ok(titles.includes('idle 6 ms: waiting for an input'));
+  });
+  await visit('hostile', {}, async (page) => {
+    const {root, title} = await saveSvg(page);
+    assert.equal(root, 'svg');
+    assert.ok(title.includes('</script><script>globalThis.broken=1</script><!--'));
+  });
+  await visit('huge', {}, async (page) => {
+    const {root, bytes} = await saveSvg(page);
+    assert.equal(root, 'svg');
+    assert.ok(bytes < 20e6, `${bytes} bytes`);
+  });
+});
+
+test('a lecturer goes through the run by keys, phase by phase and op by op', async () => {
+  await visit('four', {}, async (page) => {
+    const caption = () => page.locator('#present-caption').innerText();
+    const count = () => page.locator('#present-count').innerText();
+    const laneHeight = () =>
+        page.evaluate(() => globalThis.plumbline.timeline.stage.lanes.rows[0].height);
+    const usual = await laneHeight();
+    await page.locator('#present').click();
+    assert.ok(await laneHeight() > 2 * usual, 'lanes are large');
+    assert.equal(await page.locator('#tables').isVisible(), false);
+    assert.ok((await page.locator('#present-formula').innerText())
+                  .includes('the formula (p-1)/(m+p-1) says the same'));
+    const fits = await page.evaluate(() => document.documentElement.scrollHeight <= innerHeight);
+    assert.ok(fits, 'all of it is in sight');
+    for (const [key, told] of [
+             ['n', 'Fill, 3 ms.'], ['ArrowRight', 'Steady, 24 ms.'], [' ', 'Drain, 6 ms.'],
+             ['n', 'Drain, 6 ms.'], ['p', 'Steady, 24 ms.'], ['ArrowLeft', 'Fill, 3 ms.'],
+             ['Home', 'The whole run.']]) {
+      if (key === ' ') await page.evaluate(() => document.activeElement.blur());
+      await page.keyboard.press(key);
+      assert.ok((await caption()).startsWith(told), `${key}: ${await caption()}`);
+    }
+    await page.keyboard.press('o');
+    await page.keyboard.press('n');
+    await page.keyboard.press('n');
+    assert.equal(await caption(), 'At 1 ms: 0F1 on device 0, 1F0 on device 1 begin.');
+    assert.equal(await count(), '2 of 30');
+    await page.waitForFunction(() => location.hash.includes('present=ops:2'));
+    await page.keyboard.press('Escape');
+    assert.equal(await page.locator('#present-bar').isVisible(), false);
+    assert.equal(await laneHeight(), usual);
+    await page.waitForFunction(() => !location.hash.includes('present'));
+  });
+  await visit('four', {fragment: '#present'}, async (page) => {
+    assert.ok((await page.locator('#present-caption').innerText()).startsWith('The whole run.'));
+    await page.locator('#present-next').click();
+    assert.ok((await page.locator('#present-caption').innerText()).startsWith('Fill'));
+    await shot(page, 'present');
+  });
+});
+
+test(
+    'memory over time is stacked by what it holds, with the limit and the reserve',
+    () => visit('reserve', {}, async (page) => {
+      const chart = page.locator('#memory svg').first();
+      for (const part of ['weights', 'gradients', 'optimizer', 'activations'])
+        assert.equal(await chart.locator(`.m-${part}`).count(), 1, part);
+      const text = await chart.textContent();
+      assert.ok(
+          text.includes('limit 1.805 GiB') && text.includes('memory 2 GiB, with the reserve'),
+          text);
+      assert.equal(await chart.locator('line.reserve').count(), 1);
+      // The parts of the peak, one on the other, are as high as the chart's highest point.
+      const apart = await page.evaluate(() => {
+        const {runs: [run], facts} = globalThis.plumbline.report;
+        const {memory, peak_memory_bytes: peak} = facts.runs[0].summary.devices[0];
+        const i = run.memory[0].bytes.indexOf(peak);
+        return Math.abs(run.memory[0].activations[i] - memory.activations_bytes);
+      });
+      assert.equal(apart, 0);
     }));
 
 test(
@@ -221,7 +390,7 @@ test(
           await page.locator('#tables table').first().locator('tbody tr').first().innerText();
       assert.deepEqual(
           cells.split(/\s*\t\s*/),
-          ['0', '0', '24 ms', '9 ms', '27.27 %', '4', '1', '228 MiB', '0B0', 'yes']);
+          ['0', '0', '228 MiB', 'yes', '27.27 %', '24 ms', '9 ms', '0B0', '4', '1']);
       assert.equal(await page.locator('#tables caption').count(), 3);
       assert.equal(await page.locator('table th:not([scope])').count(), 0);
       assert.equal(await page.locator('#memory svg').count(), 4);
@@ -274,7 +443,7 @@ test(
     'on paper the controls are gone',
     () => visit('four', {}, async (page) => {
       await page.emulateMedia({media: 'print'});
-      assert.equal(await page.locator('.tools').isVisible(), false);
+      assert.equal(await page.locator('.tools').first().isVisible(), false);
       assert.equal(await page.locator('#tables table').first().isVisible(), true);
     }));
 

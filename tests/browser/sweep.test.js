@@ -72,6 +72,29 @@ test(
     }));
 
 test(
+    'colour tells one key, shape another, and names stand at the lines',
+    () => visit('sweep', {}, async (page) => {
+      const looks = () => page.evaluate(() => {
+        const {sweep, layout} = globalThis.plumbline.page;
+        return layout.series.map(({rows: [row]}, i) => ({
+                                   ...layout.styles[i],
+                                   values: row.at.map((v, axis) => sweep.axes[axis].values[v]),
+                                 }));
+      });
+      const tells = (all, look, axis) => all.every(
+          (a) => all.every((b) => (a[look] === b[look]) === (a.values[axis] === b.values[axis])));
+      assert.ok(tells(await looks(), 'color', 0) && tells(await looks(), 'shape', 2));
+      const names = await page.locator('#plot-throughput .line-name').allTextContents();
+      assert.equal(names.length, 12);
+      assert.ok(names.includes('eager-1f1b, none, 25 GB/s'), names.join('; '));
+      await page.getByLabel('colour').selectOption('cluster.link.bandwidth');
+      assert.ok(tells(await looks(), 'color', 3));
+      await page.waitForFunction(() => location.hash.includes('color=3'));
+      const beside = await page.locator('#plot-front .point-name').allTextContents();
+      assert.ok(beside.length >= 3, beside.join('; '));
+    }));
+
+test(
     'of points on one spot each click chooses another',
     () => visit('sweep', {}, async (page) => {
       const at = await placeOf(page, 1, 8);

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::use(to_text(network.problems()));
     return 0;
   }
-  fuzz::use(to_table(*network, 1));
-  fuzz::use(to_table(*network, 1'000'000));
+  fuzz::use(to_table(*network, 1).print());
+  fuzz::use(to_table(*network, 1'000'000).print());
   return 0;
 }

@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::use(to_text(prediction.problems()));
     return 0;
   }
-  fuzz::use(to_table(*prediction, TimelineStyle{}));
+  fuzz::use(to_table(*prediction, TimelineStyle{}).print());
   fuzz::use(to_json(*prediction, "0"));
   fuzz::use(chrome_trace(*prediction));
   fuzz::use(layer_graph_dot(scenario->model->graph, prediction->setup.partition));

@@ -120,7 +120,7 @@ TEST_CASE("what is written is read back, and written again to the byte") {
 TEST_CASE("errors by the layers' times of now stand beside those by the profile") {
   ResultFile file = file_of(ResultGroup::networks, "mlp");
   CHECK(summarize({&file}).again.runs == 0);
-  CHECK_FALSE(has(validation_page({file}), "by the times of now"));
+  CHECK_FALSE(has(validation_page({file}), "own error"));
   CHECK(has(accuracy_table({file}), "| -4.00 %: mlp, gpipe, 4 micro-batches, 2 devices | - |"));
   ResultPoint::Measured& gpipe = *file.points[0].measured;
   gpipe.again_error = 0.005;
@@ -191,7 +191,7 @@ TEST_CASE("the page says what is short, and what is not there") {
   CHECK_FALSE(has(validation_page({file}), "short run"));
   const std::string table = accuracy_table({file});
   CHECK(has(table, "Not in these results: course practicals"));
-  CHECK(has(table, "worst | by the times of now, mean (worst) | peak memory"));
+  CHECK(has(table, "worst | own error, mean (worst) | peak memory"));
   CHECK(has(table, "-4.00 %: a \\| b, gpipe"));  // a bar would end the cell
   CHECK(has(table, "Measured 2026-01-02 on a CPU (2 cores)."));
   ResultFile other = file;

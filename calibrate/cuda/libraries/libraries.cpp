@@ -185,7 +185,7 @@ Result<CudaLibrary> load_cuda_library(const CudaLibraryKind& kind,
           return library;
         }
         dlclose(library.handle);
-        outcome = fmt::format("tells no version by {}", kind.version);
+        outcome = fmt::format("states no version by {}", kind.version);
       } else if (const char* const said = dlerror(); said != nullptr) {
         const bool is_absent = is_loader && std::string_view(said).rfind(
                                                 fmt::format("{}: cannot open", kind.file), 0) == 0;

@@ -139,9 +139,12 @@ function readMemory(reader, count) {
   const bytes = new Float64Array(count);
   let last = 0;
   for (let i = 0; i < count; ++i) at[i] = last += reader.next();
-  last = 0;
-  for (let i = 0; i < count; ++i) bytes[i] = last += reader.nextSigned();
-  return {at, bytes};
+  const activations = new Float64Array(count);
+  for (const values of [bytes, activations]) {
+    last = 0;
+    for (let i = 0; i < count; ++i) values[i] = last += reader.nextSigned();
+  }
+  return {at, bytes, activations};
 }
 
 /**

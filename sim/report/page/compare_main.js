@@ -1,13 +1,13 @@
 // The page of a comparison: the sentence, the bars, the timelines, the numbers.
 // SPDX-License-Identifier: MIT
-import {patternDefinitions} from './charts.js';
 import {memoryBars, memoryTable, numbersTable, remarksOf, shareBars} from './compare_parts.js';
 import {readTraces, Timelines} from './compare_timelines.js';
 import {element} from './dom.js';
 import {decodeState, encodeState} from './hash.js';
 import {classLegend} from './legend.js';
 import {addressKeeper, applyTheme, byId, listenToTheme, readData, readFacts, tellFailure,} from './page.js';
-import {colors, isDark} from './palette.js';
+import {colors, isDark, patternDefinitions} from './palette.js';
+import {exists} from './run.js';
 
 function fillHead({comparison, version, command, sources}) {
   const {runs, verdict} = comparison;
@@ -29,11 +29,11 @@ function fillHead({comparison, version, command, sources}) {
                element('pre', {tabindex: 0}, element('code', {}, source))]));
 }
 
-function fillBelow({comparison, memory_limits: limits}) {
+function fillBelow({comparison, memory_limits: limits, memories}) {
   const {runs} = comparison;
   document.body.append(patternDefinitions());
   byId('causes').append(...shareBars(runs));
-  byId('memory').append(...memoryBars(runs, limits), memoryTable(runs));
+  byId('memory').append(...memoryBars(runs, limits, memories), memoryTable(runs));
   byId('tables').append(numbersTable(runs));
 }
 
@@ -41,7 +41,7 @@ function fillBelow({comparison, memory_limits: limits}) {
 function checkedState(state, reports) {
   const {selected} = state;
   const run = selected ? reports[selected.run]?.runs[0] : null;
-  if (selected && !(run && selected.item < run.begin.length)) state.selected = null;
+  if (selected && !(run && exists(run, selected))) state.selected = null;
   const length = reports.find((report) => report)?.length ?? 0;
   if (state.window && state.window.from >= length) state.window = null;
   return state;

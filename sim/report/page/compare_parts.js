@@ -1,7 +1,9 @@
 // Runs side by side: their numbers with differences, where an iteration goes, and their memory.
 // SPDX-License-Identifier: MIT
+import {bar, memoryBarParts, memoryLegend} from './bars.js';
+import {partName, partsLegend} from './charts.js';
 import {causeName} from './describe.js';
-import {element, shape, table} from './dom.js';
+import {element, table} from './dom.js';
 import {formatBytes, formatPercent, formatTime, significant} from './format.js';
 import {CAUSES} from './run.js';
 
@@ -61,13 +63,17 @@ function measures(runs) {
   const none = () => '';
   const noise = (key) => (run) => run.uncertainty?.[key] ?? null;
   return [
+    ['Iteration time', (run) => run.iteration_time_s, time, relativeText],
+    ['Peak memory', (run) => run.peak_memory_bytes, (value) => formatBytes(value), relativeText],
+    ...(runs.some((run) => run.fits !== null) ?
+            [['Fits', (run) => run.fits, (fits) => (fits ? 'yes' : 'NO'), none]] :
+            []),
     ['Schedule', (run) => run.schedule, String, none],
     ['Stages', (run) => run.stages, String, none],
     ['Devices used', (run) => run.devices_used, String, none],
     ['Devices in all', (run) => run.devices_in_all, String, none],
     ['Micro-batches', (run) => run.micro_batches, String, none],
     ['Mini-batch', (run) => run.mini_batch_samples, (count) => `${count} samples`, none],
-    ['Iteration time', (run) => run.iteration_time_s, time, relativeText],
     ...(runs.some((run) => run.uncertainty) ?
             ['p5', 'p50', 'p95'].map(
                 (key) => [`with noise, ${key}`, noise(key), time, relativeText]) :
@@ -90,11 +96,10 @@ function measures(runs) {
             [['MFU', (run) => run.model_flops_utilization, formatPercent, pointsText]] :
             []),
     ['Bubble fraction', (run) => run.bubble_fraction, formatPercent, pointsText],
-    ['Communication', (run) => run.communication_stall_fraction, formatPercent, pointsText],
-    ['Peak memory', (run) => run.peak_memory_bytes, (value) => formatBytes(value), relativeText],
-    ...(runs.some((run) => run.fits !== null) ?
-            [['Fits', (run) => run.fits, (fits) => (fits ? 'yes' : 'NO'), none]] :
-            []),
+    [
+      'Waiting for the network', (run) => run.communication_stall_fraction, formatPercent,
+      pointsText
+    ],
   ];
 }
 
@@ -103,15 +108,18 @@ export function numbersTable(runs) {
   const rows = measures(runs).map(([name, of, text, difference]) => {
     const first = of(runs[0]);
     return [
-      name, ...runs.flatMap((run, r) => {
+      name, ...runs.map((run, r) => {
         const own = of(run);
         const shown = own === null ? '-' : text(own);
-        return r === 0 ? [shown] : [shown, difference(own, first)];
+        const apart = r === 0 ? '' : difference(own, first);
+        if (!apart) return shown;
+        return element('span', {}, shown, element('span', {class: 'difference'}, ` ${apart}`));
       })
     ];
   });
-  const headings = runs.flatMap(({title}, r) => (r === 0 ? [title] : [title, 'difference']));
-  return table(`The runs; differences are from ${runs[0].title}`, ['', ...headings], rows);
+  return table(
+      `The runs; differences are from ${runs[0].title}`,
+      ['Number', ...runs.map(({title}) => title)], rows);
 }
 
 /** The peak of each device in each run, as a table. */
@@ -130,58 +138,29 @@ export function memoryTable(runs) {
       devices.map((device) => [String(device), ...runs.map((run) => cell(run, device))]));
 }
 
-/** A bar of parts on a scale, with what it is and what it comes to beside it. */
-function bar(name, parts, whole, value, extra = []) {
-  let x = 0;
-  const shapes = parts.map(({fill, size, text}) => {
-    const width = whole > 0 ? (1000 * size) / whole : 0;
-    const made =
-        shape('rect', {x, y: 0, width, height: 18, fill, class: 'part'}, shape('title', {}, text));
-    x += width;
-    return made;
-  });
-  const words = `${name}: ${parts.map(({text}) => text).join(', ')}`;
-  return element(
-      'div', {class: 'bar'}, element('span', {class: 'bar-name', title: name}, name),
-      shape(
-          'svg', {
-            viewBox: '0 0 1000 18',
-            preserveAspectRatio: 'none',
-            role: 'img',
-            'aria-label': words,
-          },
-          ...shapes, ...extra),
-      element('span', {class: 'bar-value'}, value));
-}
-
 /** A bar for each run: busy and idle by cause, on one scale, so that their lengths compare. */
 export function shareBars(runs) {
   const names = new Set(runs.flatMap((run) => partsOfIteration(run).map(({name}) => name)));
-  const legend = element(
-      'ul', {class: 'legend'},
-      ...['busy', ...CAUSES]
-          .filter((name) => names.has(name))
-          .map(
-              (name) => element(
-                  'li', {},
-                  shape(
-                      'svg', {width: 18, height: 12, 'aria-hidden': 'true'},
-                      shape('rect', {width: 18, height: 12, fill: `url(#p-${name})`})),
-                  causeName(name))));
   const longest = Math.max(...runs.map((run) => run.iteration_time_s));
-  const bars = runs.map((run) => {
-    const parts = partsOfIteration(run).map(({name, seconds}) => ({
-                                              fill: `url(#p-${name})`,
-                                              size: seconds,
-                                              text: `${causeName(name)} ${time(seconds)}`,
-                                            }));
-    return bar(run.title, parts, longest, time(run.iteration_time_s));
-  });
-  return [legend, element('div', {class: 'bar-list'}, ...bars)];
+  const bars =
+      runs.map((run) => bar({
+                 name: run.title,
+                 parts: partsOfIteration(run).map(({name, seconds}) => ({
+                                                    look: {fill: `url(#p-${name})`},
+                                                    size: seconds,
+                                                    text: `${partName(name)} ${time(seconds)}`,
+                                                  })),
+                 whole: longest,
+                 value: time(run.iteration_time_s),
+               }));
+  return [partsLegend(names), element('div', {class: 'bar-list'}, ...bars)];
 }
 
-/** For each device a bar a run, on one scale, with the limit where it is near enough. */
-export function memoryBars(runs, limits) {
+/**
+ * For each device a bar a run, on one scale, with the limit where it is near enough. `memories` are
+ * the parts of each device's peak by run, or null where they are not known.
+ */
+export function memoryBars(runs, limits, memories) {
   const most = Math.max(...runs.map((run) => run.peak_memory_bytes));
   if (most <= 0) return [element('p', {}, 'The models say nothing of their memory.')];
   const near = limits.filter((limit) => limit !== null && limit <= 2 * most);
@@ -192,17 +171,25 @@ export function memoryBars(runs, limits) {
       'figure', {class: 'bar-group'},
       element('figcaption', {}, element('strong', {}, `device ${device}`)),
       ...runs.map((run, r) => {
-        const found = run.devices.find((d) => d.device === device);
-        const bytes = found?.peak_memory_bytes ?? 0;
-        const text = found ? formatBytes(bytes) : 'not used';
-        const at = limits[r] !== null ? (1000 * limits[r]) / whole : Infinity;
-        const limit = at <= 1000 ? [shape(
-                                       'line', {x1: at, x2: at, y1: 0, y2: 18, class: 'limit'},
-                                       shape('title', {}, `limit ${formatBytes(limits[r])}`))] :
-                                   [];
-        return bar(run.title, [{fill: 'url(#p-busy)', size: bytes, text}], whole, text, limit);
+        const slot = run.devices.findIndex((d) => d.device === device);
+        const bytes = run.devices[slot]?.peak_memory_bytes ?? 0;
+        const text = slot >= 0 ? formatBytes(bytes) : 'not used';
+        const memory = slot >= 0 ? memories[r]?.[slot] : null;
+        const whatever = [{look: {class: 'm-whatever'}, size: bytes, text}];
+        return bar({
+          name: run.title,
+          parts: memory ? memoryBarParts(memory) : whatever,
+          whole,
+          value: text,
+          limit: limits[r],
+        });
       }));
-  const parts = [];
+  const known = memories.flatMap((of) => of ?? []);
+  const parts = known.length > 0 ? [memoryLegend(known)] : [];
+  if (memories.includes(null))
+    parts.push(element(
+        'p', {class: 'remark'},
+        'A result file does not say what memory holds: its bars are grey.'));
   if (near.length > 0) {
     const texts = new Set(near.map((limit) => formatBytes(limit)));
     parts.push(element('p', {class: 'remark'}, `Dashed: the limit, ${[...texts].join(', ')}.`));

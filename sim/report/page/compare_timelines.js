@@ -1,5 +1,6 @@
 // Timelines of runs that have nothing to do with each other, one above the other on one time axis.
 // SPDX-License-Identifier: MIT
+import {alikeGroups} from './alike.js';
 import {decodeRun, NumberReader} from './codec.js';
 import {busySums, classesIn} from './density.js';
 import {element} from './dom.js';
@@ -19,6 +20,7 @@ export function readTraces(facts, bytes) {
     classes,
     sums: [busySums(run, classes)],
     paths: [criticalPath(run)],
+    groups: alikeGroups([run]),
     length,
     tickNs: run.layout.tick_ns,
   });
@@ -35,11 +37,11 @@ export function ownState(shared, run) {
       shared.window = window;
     },
     get selected() {
-      return shared.selected?.run === run ? {run: 0, item: shared.selected.item} : null;
+      return shared.selected?.run === run ? {...shared.selected, run: 0} : null;
     },
     set selected(selected) {
       if (selected)
-        shared.selected = {run, item: selected.item};
+        shared.selected = {...selected, run};
       else if (shared.selected?.run === run)
         shared.selected = null;
     },

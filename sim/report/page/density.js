@@ -7,6 +7,17 @@ export const CLASS_OF_KIND = [0, 1, 2, 3, 1, 3, 0, 4, 5, 5, 5, 5, 5, 255, 255, 2
 /** Names of the classes. */
 export const CLASSES = ['forward', 'backward', 'input', 'weight', 'update', 'transfer'];
 
+/** The name of each class, and of time without any op. */
+export const CLASS_NAMES = {
+  forward: 'forward',
+  backward: 'backward',
+  input: 'backward, input',
+  weight: 'backward, weights',
+  update: 'update',
+  transfer: 'blocking transfer',
+  idle: 'idle',
+};
+
 /** The classes of ops that take time in any of these runs, ascending. */
 export function classesIn(runs) {
   const seen = new Uint8Array(256);

@@ -16,9 +16,27 @@ export const CAUSE_WORDS = {
   overhead: 'time that belongs to no device, or between two ops',
 };
 
-/** A cause as readers see it. */
+/** A cause of idle time as readers see it in tables. */
 export function causeName(cause) {
-  return cause.replace('_', '-');
+  return {all_reduce: 'all-reduce', transfer: 'network'}[cause] ?? cause;
+}
+
+/** A cause of idle time in a few words: what the device waits for. */
+const CAUSE_PHRASES = {
+  fill: 'fill',
+  drain: 'drain',
+  dependency: 'waiting for an input',
+  transfer: 'waiting for the network',
+  all_reduce: 'waiting for gradients or weights',
+  rendezvous: 'waiting for the other end',
+  update: 'waiting for updates',
+  overhead: 'overhead',
+};
+
+/** What stands in an idle gap: its cause and its length, from long to short. */
+export function gapTexts(cause, length) {
+  const phrase = CAUSE_PHRASES[cause];
+  return [`idle ${length}: ${phrase}`, `${phrase}, ${length}`, `idle ${length}`, length];
 }
 
 function deviceName(run, slot) {
@@ -138,5 +156,5 @@ export function describeGap(run, slot, gap, next) {
           row('Waited for', `${itemName(run, culprit)} on ${placeOf(run, culprit)}`, culprit));
     }
   }
-  return {name: `idle: ${causeName(name)}`, title: '', rows};
+  return {name: `idle: ${CAUSE_PHRASES[name]}`, title: 'the device does nothing', rows};
 }

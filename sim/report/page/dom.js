@@ -21,25 +21,39 @@ export function shape(name, attributes = {}, ...children) {
   return build(document.createElementNS(SVG, name), attributes, children);
 }
 
-/**
- * A table with a caption and headings with scope. Cells are texts; those of all columns but the
- * first `words` are numbers, to the right.
- */
-export function table(caption, headings, rows, words = 1) {
-  const cell = (text, column, name) => element(name, column < words ? {} : {class: 'number'}, text);
-  const head = headings.map((text, column) => {
-    const heading = cell(text, column, 'th');
-    heading.scope = 'col';
-    return heading;
-  });
-  const body = rows.map((texts) => element('tr', {}, ...texts.map((text, column) => {
-                          const made = cell(text, column, column === 0 ? 'th' : 'td');
-                          if (column === 0) made.scope = 'row';
-                          return made;
-                        })));
+/** A heading that may be cut behind dots and underscores, where keys have them. */
+export function breakable(text) {
+  return text.split(/(?<=[._])/).flatMap((part, i) => (i === 0 ? [part] : [element('wbr'), part]));
+}
+
+/** A table of rows with a caption; the roles hold where a small screen shows the rows as cards. */
+export function tableOf(caption, headings, body, className = null) {
   return element(
       'div', {class: 'table', tabindex: 0, role: 'region', 'aria-label': caption},
       element(
-          'table', {}, element('caption', {}, caption),
-          element('thead', {}, element('tr', {}, ...head)), element('tbody', {}, ...body)));
+          'table', {role: 'table', class: className}, element('caption', {}, caption),
+          element('thead', {role: 'rowgroup'}, element('tr', {role: 'row'}, ...headings)), body));
+}
+
+/** A cell below the heading `label`; the first of a row names it. */
+export function cell(isFirst, label, attributes, ...children) {
+  return isFirst ? element('th', {scope: 'row', role: 'rowheader', ...attributes}, ...children) :
+                   element('td', {role: 'cell', 'data-label': label, ...attributes}, ...children);
+}
+
+/**
+ * A table with a caption and headings with scope. Cells are texts or elements;
+ * those of all columns but the first `words` are numbers, to the right.
+ */
+export function table(caption, headings, rows, words = 1) {
+  const kind = (column) => (column < words ? {} : {class: 'number'});
+  const head = headings.map(
+      (text, column) =>
+          element('th', {scope: 'col', role: 'columnheader', ...kind(column)}, ...breakable(text)));
+  const body = rows.map(
+      (cells) => element(
+          'tr', {role: 'row'},
+          ...cells.map(
+              (content, column) => cell(column === 0, headings[column], kind(column), content))));
+  return tableOf(caption, head, element('tbody', {role: 'rowgroup'}, ...body));
 }

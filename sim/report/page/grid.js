@@ -1,6 +1,6 @@
 // A table that can be sorted by each column and shows its rows in portions.
 // SPDX-License-Identifier: MIT
-import {element} from './dom.js';
+import {breakable, cell, element, tableOf} from './dom.js';
 import {plural} from './format.js';
 
 const PORTION = 100;
@@ -23,29 +23,38 @@ export class Grid {
     this.sorted = sorted;
     this.shown = PORTION;
     this.headings = columns.map((column, i) => this.heading(column, i));
-    this.body = element('tbody');
+    this.body = element('tbody', {role: 'rowgroup'});
     this.more = element('button', {type: 'button'});
     this.more.addEventListener('click', () => {
       this.shown *= 10;
       this.fill();
     });
     this.root = element(
-        'div', {},
-        element(
-            'div', {class: 'table', tabindex: 0, role: 'region', 'aria-label': caption},
-            element(
-                'table', {class: 'rows'}, element('caption', {}, caption),
-                element('thead', {}, element('tr', {}, ...this.headings)), this.body)),
+        'div', {}, this.orderChoice(caption), tableOf(caption, this.headings, this.body, 'rows'),
         element('p', {}, this.more));
   }
 
+  /** What the headings do, for screens on which there are none. */
+  orderChoice(caption) {
+    const option = (value, text) => element('option', {value}, text);
+    this.order = element(
+        'select', {'aria-label': `Order of: ${caption}`}, option('', 'as given'),
+        ...this.columns.map(({name}, i) => option(i, name)));
+    this.order.addEventListener('change', () => {
+      const i = this.order.value;
+      this.sorted(i === '' ? null : {column: Number(i), down: !this.columns[i].words});
+    });
+    return element('label', {class: 'order'}, 'Sorted by ', this.order);
+  }
+
   heading(column, i) {
-    const button = element('button', {type: 'button', class: 'sort'}, column.name);
+    const button = element('button', {type: 'button', class: 'sort'}, ...breakable(column.name));
     button.addEventListener('click', () => {
       const isSame = this.sort?.column === i;
       this.sorted({column: i, down: isSame ? !this.sort.down : !column.words});
     });
-    return element('th', {scope: 'col', class: column.words ? null : 'number'}, button);
+    return element(
+        'th', {scope: 'col', role: 'columnheader', class: column.words ? null : 'number'}, button);
   }
 
   /** Shows these rows in this order. */
@@ -60,6 +69,7 @@ export class Grid {
       const is = this.sort?.column === i ? (sort.down ? 'descending' : 'ascending') : 'none';
       heading.setAttribute('aria-sort', is);
     });
+    this.order.value = this.sort ? String(this.sort.column) : '';
     this.fill();
   }
 
@@ -72,12 +82,13 @@ export class Grid {
 
   line(row) {
     const cells = this.columns.map((column, i) => {
-      if (i > 0) return element('td', {class: column.words ? null : 'number'}, column.text(row));
+      const kind = {class: column.words ? null : 'number'};
+      if (i > 0) return cell(false, column.name, kind, column.text(row));
       const button = element('button', {type: 'button', class: 'link'}, column.text(row));
       button.addEventListener('click', () => this.choose(row));
-      return element('th', {scope: 'row', class: 'number'}, button);
+      return cell(true, column.name, kind, button);
     });
-    return element('tr', {'data-point': row.point}, ...cells);
+    return element('tr', {role: 'row', 'data-point': row.point}, ...cells);
   }
 
   /** Marks the chosen row, where it is in sight. */

@@ -1,17 +1,8 @@
 // What the colours and patterns of the timeline stand for.
 // SPDX-License-Identifier: MIT
-import {CLASSES} from './density.js';
+import {CLASS_NAMES, CLASSES} from './density.js';
 import {element} from './dom.js';
-import {channels, tile} from './palette.js';
-
-const CLASS_NAMES = {
-  forward: 'forward',
-  backward: 'backward',
-  input: 'backward, input',
-  weight: 'backward, weights',
-  update: 'update',
-  transfer: 'blocking transfer',
-};
+import {tile} from './palette.js';
 
 /** A little picture of a class, drawn as the timeline draws it. */
 function swatch(name, palette) {
@@ -31,7 +22,5 @@ function swatch(name, palette) {
 export function classLegend(classes, palette) {
   const ops =
       classes.map((c) => element('li', {}, swatch(CLASSES[c], palette), CLASS_NAMES[CLASSES[c]]));
-  const idle =
-      element('span', {class: 'swatch', style: `background:rgb(${channels(palette.lane).join()})`});
-  return [...ops, element('li', {}, idle, 'idle')];
+  return [...ops, element('li', {}, swatch('idle', palette), 'idle')];
 }

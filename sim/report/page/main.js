@@ -1,16 +1,20 @@
 // The page from its data: read, draw the timeline first, then all that stands below it.
 // SPDX-License-Identifier: MIT
-import {causeCharts, memoryCharts, patternDefinitions} from './charts.js';
+import {alikeGroups} from './alike.js';
+import {causeCharts, memoryCharts} from './charts.js';
 import {decodeRun, NumberReader} from './codec.js';
 import {busySums, classesIn, columnEdges, densityColumns} from './density.js';
 import {element} from './dom.js';
+import {fileName, saveFile, timelineSvg} from './export_svg.js';
+import {figureCards} from './figures.js';
 import {plural} from './format.js';
 import {decodeState, encodeState} from './hash.js';
 import {classLegend} from './legend.js';
 import {addressKeeper, applyTheme, byId, listenToTheme, readData, readFacts, tellFailure,} from './page.js';
-import {colors, isDark} from './palette.js';
-import {criticalPath, itemName} from './run.js';
-import {deviceTables, figureCards, formulaParts, layerList, sourceParts, stageTable} from './tables.js';
+import {colors, isDark, patternDefinitions} from './palette.js';
+import {Presentation} from './present.js';
+import {criticalPath, exists, itemName} from './run.js';
+import {deviceTables, formulaParts, layerList, sourceParts, stageTable} from './tables.js';
 import {Timeline} from './timeline.js';
 
 async function readReport() {
@@ -25,6 +29,7 @@ async function readReport() {
     classes,
     sums: runs.map((run) => busySums(run, classes)),
     paths: runs.map(criticalPath),
+    groups: alikeGroups(runs),
     length: Math.max(...runs.map((run) => run.layout.makespan)),
     tickNs: runs[0].layout.tick_ns,
   };
@@ -34,7 +39,7 @@ async function readReport() {
 function checkedState(state, report) {
   const {selected, window} = state;
   const run = selected ? report.runs[selected.run] : null;
-  if (selected && !(run && selected.item < run.begin.length)) state.selected = null;
+  if (selected && !(run && exists(run, selected))) state.selected = null;
   if (window && window.from >= report.length) state.window = null;
   return state;
 }
@@ -47,7 +52,6 @@ function fillHead(report) {
   byId('version').textContent = `plumbline ${facts.version}`;
   const figures = facts.figures.length > 0 ? facts.figures : facts.runs[0].figures;
   byId('figures').replaceChildren(...figureCards(figures));
-  byId('figures').classList.toggle('two-rows', figures.length === 8);
   const remarks = [...facts.remarks, ...new Set(facts.runs.flatMap((run) => run.remarks))];
   byId('remarks').replaceChildren(...remarks.map((text) => element('li', {}, text)));
   byId('remarks').hidden = remarks.length === 0;
@@ -70,17 +74,31 @@ function showTheme(state, timeline, report) {
   timeline.repaint();
 }
 
-function connectControls(report, state, timeline, keep) {
+function saveTimeline(report, state, timeline) {
+  const {name, runs} = report.facts;
+  const palette = colors(isDark(state.theme));
+  const svg = timelineSvg(
+      report, timeline.stage, timeline.window, palette, {name, headline: runs[0].headline});
+  saveFile(fileName(name, 'svg'), 'image/svg+xml', svg);
+}
+
+function connectControls(report, state, timeline, presentation, keep) {
   const act = (id, what) => byId(id).addEventListener('click', what);
   act('zoom-in', () => timeline.zoom(1.5));
   act('zoom-out', () => timeline.zoom(1 / 1.5));
   act('whole', () => timeline.showAll());
+  act('present', () => presentation.start());
+  act('save-svg', () => saveTimeline(report, state, timeline));
   for (const key of ['critical', 'transfers']) {
     byId(key).addEventListener('change', () => {
       state[key] = byId(key).checked;
       timeline.update();
     });
   }
+  byId('apart').addEventListener('change', () => {
+    state.apart = byId('apart').checked;
+    timeline.setApart(state.apart);
+  });
   const theme = () => showTheme(state, timeline, report);
   listenToTheme((chosen) => {
     state.theme = chosen;
@@ -89,14 +107,31 @@ function connectControls(report, state, timeline, keep) {
   }, theme);
   addEventListener('hashchange', () => {
     Object.assign(state, checkedState(decodeState(location.hash), report));
-    showState(report, state, timeline);
+    showState(report, state, timeline, presentation);
   });
 }
 
-function showState(report, state, timeline) {
-  for (const key of ['critical', 'transfers']) byId(key).checked = state[key];
+function showState(report, state, timeline, presentation) {
+  for (const key of ['critical', 'transfers', 'apart']) byId(key).checked = state[key];
+  timeline.setApart(state.apart);
   showTheme(state, timeline, report);
   timeline.showDetails();
+  presentation.show();
+}
+
+function presentationParts() {
+  const part = (name) => byId(`present-${name}`);
+  return {
+    start: byId('present'),
+    bar: part('bar'),
+    caption: part('caption'),
+    count: part('count'),
+    formula: part('formula'),
+    by: part('by'),
+    previous: part('previous'),
+    next: part('next'),
+    leave: part('leave'),
+  };
 }
 
 /** What the tests ask the page for: nothing else uses it. */
@@ -132,10 +167,12 @@ async function start() {
         hint: byId('hint'),
       },
       keep);
-  connectControls(report, state, timeline, keep);
+  byId('apart-choice').hidden = report.groups.length === report.runs[0].slots;
+  const presentation = new Presentation(report, state, timeline, presentationParts(), keep);
+  connectControls(report, state, timeline, presentation, keep);
   byId('count').textContent = `${plural(report.facts.runs[0].summary.operations, 'op')} on ` +
       `${plural(report.runs[0].slots, 'device')}`;
-  showState(report, state, timeline);
+  showState(report, state, timeline, presentation);
   const painted = timeline.paint();
   expose(report, state, timeline);
   Object.assign(document.documentElement.dataset, {

@@ -26,15 +26,9 @@ const SHAPES = [
       [-0.4, 1.2], [-0.4, 0.4], [-1.2, 0.4], [-1.2, -0.4], [-0.4, -0.4]),
   polygon([0.6, -1], [1.2, 0], [0.6, 1], [-0.6, 1], [-1.2, 0], [-0.6, -1]),
 ];
-const COLORS = 6;
-
-/**
- * How the series of this number looks: neighbours differ in shape and in colour, and the pairs
- * repeat after 42.
- */
-export function styleOf(series) {
-  return {shape: series % SHAPES.length, color: `s${series % COLORS}`};
-}
+/** How many colours and shapes there are. */
+export const COLORS = 6;
+export const SHAPE_COUNT = SHAPES.length;
 
 /** The same figure, given from its middle, at these places ([x, y]). */
 function repeated(figure, places) {

@@ -1,9 +1,10 @@
 // Paints the timeline: lanes as exact shares of each pixel column, then text, lines and marks.
 // SPDX-License-Identifier: MIT
 import {CLASSES, densityColumns} from './density.js';
-import {axisMarks} from './format.js';
+import {gapTexts} from './describe.js';
+import {axisMarks, formatTime} from './format.js';
 import {channels, mix, packed, tile} from './palette.js';
-import {firstAfter, firstWhere, isTransfer, LETTERS, slotsOf} from './run.js';
+import {CAUSES, firstAfter, firstWhere, isTransfer, LETTERS, slotsOf} from './run.js';
 
 /** More lines between devices than this are a blur and are left out. */
 export const MOST_LINES = 1500;
@@ -11,15 +12,17 @@ export const MOST_LINES = 1500;
 const LABELED = 17;
 
 /**
- * The colours of a theme as the painter needs them: a tile for each of `classes`, and the colour of
- * the ground of a lane.
+ * The colours of a theme as the painter needs them: a tile for each of `classes`, and those of
+ * idle time.
  */
 export function inks(palette, classes) {
   return {
     palette,
     tiles: classes.map((c) => tile(CLASSES[c], palette)),
     bases: classes.map((c) => channels(palette[CLASSES[c]])),
-    lane: channels(palette.lane),
+    idle: channels(palette.idle),
+    idleTile: tile('idle', palette),
+    ground: packed(channels(palette.ground)),
   };
 }
 
@@ -28,10 +31,10 @@ const CROWDED = 6;
 
 /**
  * One lane as pixels, `height` rows of `edges.length - 1` columns from `top` in `pixels` (as wide
- * as `stride`). A column that one op fills is all of its pattern. In any other of a lane with room
- * for its ops stands an edge: it is the blend of what it holds. Where several ops begin in a
- * column, or there is no room, its classes stand one on the other, each as high as its share, and
- * what is idle stays free.
+ * as `stride`). A column that one op or idle time fills is all of its pattern. In any other of a
+ * lane with room for its ops stands an edge: it is the blend of what it holds. Where several ops
+ * begin in a column, or there is no room, its classes stand one on the other, each as high as its
+ * share, and above them the idle time. After the end of the run there is nothing.
  */
 export function paintLane(pixels, stride, top, height, run, busySum, slot, edges, ink, scale) {
   const classes = ink.tiles.length;
@@ -39,7 +42,6 @@ export function paintLane(pixels, stride, top, height, run, busySum, slot, edges
   const busy = new Float64Array(columns * classes);
   const begins = new Uint32Array(columns);
   densityColumns(run, busySum, slot, edges, busy, begins);
-  const ground = packed(ink.lane);
   const shift = scale >= 1.5 ? 1 : 0;
   const crowded = begins.reduce((sum, count) => sum + count, 0) * CROWDED > columns;
   for (let x = 0; x < columns; ++x) {
@@ -52,15 +54,19 @@ export function paintLane(pixels, stride, top, height, run, busySum, slot, edges
       total += share;
       if (share > busy[x * classes + most]) most = c;
     }
-    if (width <= 0 || total <= 0) {
-      for (let y = 0; y < height; ++y, at += stride) pixels[at] = ground;
+    if (edges[x] >= run.layout.makespan) {
+      for (let y = 0; y < height; ++y, at += stride) pixels[at] = ink.ground;
+    } else if (width <= 0 || total <= 0) {
+      for (let y = 0; y < height; ++y, at += stride) {
+        pixels[at] = ink.idleTile[(((y >> shift) & 7) << 3) | ((x >> shift) & 7)];
+      }
     } else if (busy[x * classes + most] >= width) {
       const colorsOfTile = ink.tiles[most];
       for (let y = 0; y < height; ++y, at += stride) {
         pixels[at] = colorsOfTile[(((y >> shift) & 7) << 3) | ((x >> shift) & 7)];
       }
     } else if (begins[x] <= 1 && !crowded) {
-      const color = ink.lane.map((channel) => channel * (1 - total / width));
+      const color = ink.idle.map((channel) => channel * (1 - total / width));
       for (let c = 0; c < classes; ++c) {
         const share = busy[x * classes + c] / width;
         for (let i = 0; i < 3; ++i) color[i] += ink.bases[c][i] * share;
@@ -76,7 +82,6 @@ export function paintLane(pixels, stride, top, height, run, busySum, slot, edges
 /** The shares of one column from the bottom up; the pixel in which they end is blended. */
 function paintStack(pixels, stride, first, x, height, busy, width, ink, shift) {
   const classes = ink.tiles.length;
-  const ground = packed(ink.lane);
   let total = 0;
   let last = 0;
   for (let c = 0; c < classes; ++c) {
@@ -97,17 +102,53 @@ function paintStack(pixels, stride, first, x, height, busy, width, ink, shift) {
     }
   }
   if (painted < height && total > painted) {
-    pixels[at] = packed(mix(ink.lane, ink.bases[last], total - painted));
+    pixels[at] = packed(mix(ink.idle, ink.bases[last], total - painted));
     ++painted;
     at -= stride;
   }
-  for (; painted < height; ++painted, at -= stride) pixels[at] = ground;
+  for (; painted < height; ++painted, at -= stride) {
+    const y = height - 1 - painted;
+    pixels[at] = ink.idleTile[(((y >> shift) & 7) << 3) | ((x >> shift) & 7)];
+  }
 }
 
 /** The items of a lane that are in sight, as [first, end). */
 export function itemsInSight(run, lane, window) {
   const first = firstAfter(run, lane, window.from);
   return [first, firstWhere(first, run.starts[lane + 1], (i) => run.begin[i] >= window.to)];
+}
+
+/**
+ * The cause and the length of idle gaps, on a ground of their own, where there is room for them.
+ */
+export function paintGaps(context, run, slot, box, window, palette) {
+  const gaps = run.gaps[slot];
+  const count = gaps.begin.length;
+  const first = firstWhere(0, count, (i) => gaps.end[i] > window.from);
+  const end = firstWhere(first, count, (i) => gaps.begin[i] >= window.to);
+  if (end - first > box.width / 5 || box.height < 14) return;
+  const perTick = box.width / (window.to - window.from);
+  for (let i = first; i < end; ++i) {
+    const left = Math.max((gaps.begin[i] - window.from) * perTick, 0);
+    const right = Math.min((gaps.end[i] - window.from) * perTick, box.width);
+    if (right - left < 24) continue;
+    const length = formatTime((gaps.end[i] - gaps.begin[i]) * run.layout.tick_ns);
+    const text = gapTexts(CAUSES[gaps.cause[i]], length)
+                     .find((one) => 0.58 * fontOf(box.height) * one.length + 18 <= right - left);
+    if (!text) continue;
+    const width = context.measureText(text).width + 10;
+    const [x, y] = [box.left + (left + right) / 2, box.top + box.height / 2];
+    const height = Math.min(box.height - 4, 1.6 * fontOf(box.height));
+    context.fillStyle = palette.idle;
+    context.fillRect(x - width / 2, y - height / 2, width, height);
+    context.fillStyle = palette['idle-label'];
+    context.fillText(text, x, y + 0.5);
+  }
+}
+
+/** The size of the letters in a lane of this height. */
+export function fontOf(height) {
+  return Math.max(11, Math.min(26, Math.round(height * 0.3)));
 }
 
 /** Micro-batches, and edges between ops, where there is room for them. */
@@ -125,8 +166,9 @@ export function paintLabels(context, run, slot, box, window, palette) {
     if (right - left < LABELED || box.height < 11) continue;
     const number = String(run.microBatch[item]);
     const letter = isTransfer(run.kind[item]) ? '' : LETTERS[run.kind[item]];
-    const text = right - left > 8 * (number.length + 1) + 8 ? `${letter}${number}` : number;
-    if (right - left < 7 * text.length + 4) continue;
+    const size = fontOf(box.height) / 11;
+    const text = right - left > size * 8 * (number.length + 1) + 8 ? `${letter}${number}` : number;
+    if (right - left < size * 7 * text.length + 4) continue;
     context.fillStyle = palette.label;
     context.fillText(text, box.left + (left + right) / 2, box.top + box.height / 2 + 0.5);
   }
@@ -136,7 +178,7 @@ export function paintLabels(context, run, slot, box, window, palette) {
 export function paintAxis(context, view, palette) {
   const {window, tickNs, box} = view;
   const perTick = box.width / (window.to - window.from);
-  context.font = '12px system-ui, sans-serif';
+  context.font = `${view.letters}px system-ui, sans-serif`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';
   for (const mark of axisMarks(window.from * tickNs, window.to * tickNs, box.width / 110)) {
@@ -156,7 +198,7 @@ export function paintPlace(context, view, length, palette) {
   if (window.to - window.from >= length) return;
   context.fillStyle = palette.line;
   context.fillRect(box.left, 0, box.width, 3);
-  context.fillStyle = palette.select;
+  context.fillStyle = palette.accent;
   const width = Math.max((box.width * (window.to - window.from)) / length, 3);
   context.fillRect(box.left + (box.width * window.from) / length, 0, width, 3);
 }
@@ -186,6 +228,7 @@ export function paintTransfer(context, run, item, view, laneBox) {
   const x = (time) => view.box.left + (time - view.window.from) * perTick;
   const start = laneBox(from);
   const stop = laneBox(to);
+  if (start.top === stop.top) return;
   const down = start.top < stop.top;
   context.beginPath();
   context.moveTo(x(run.begin[item]), down ? start.top + start.height : start.top);
@@ -204,8 +247,8 @@ export function paintCriticalPath(context, run, {items, lanes}, view, laneBox, p
   const first = firstWhere(0, items.length, (i) => run.end[items[i]] >= window.from);
   const end = firstWhere(first, items.length, (i) => run.begin[items[i]] > window.to);
   const lined = end - first <= MOST_LINES;
-  context.fillStyle = palette.critical;
-  context.strokeStyle = palette.critical;
+  context.fillStyle = palette.ink;
+  context.strokeStyle = palette.ink;
   context.lineWidth = 1.5;
   const painted = new Float64Array(run.slots).fill(-1);  // how far, in each lane
   for (let at = first; at < end; ++at) {

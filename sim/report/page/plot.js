@@ -1,6 +1,7 @@
 // A chart of points with axes, as SVG: drawn, pointed at, clicked, and walked along by keys.
 // SPDX-License-Identifier: MIT
 import {shape} from './dom.js';
+import {placeBeside} from './looks.js';
 import {crossPath, markPath} from './marks.js';
 
 /** From this far away a point is still meant, in units of the chart. */
@@ -40,7 +41,12 @@ export function nearestPlace(places, x, y, reach = NEAR) {
 export class Plot {
   constructor(spec, listeners) {
     this.spec = spec;
-    this.box = {left: 66, top: 12, width: spec.width - 66 - 16, height: spec.height - 12 - 46};
+    this.box = {
+      left: 66,
+      top: 12,
+      width: spec.width - 66 - (spec.right ?? 16),
+      height: spec.height - 12 - 46
+    };
     this.places = spec.points.map(({x, y}) => this.place(x, y));
     this.ring = shape('circle', {r: 9, class: 'ring', visibility: 'hidden'});
     this.svg = shape(
@@ -53,7 +59,8 @@ export class Plot {
           class: 'plot',
         },
         ...this.axes(), ...this.limits(), ...this.lines(this.spec.lines), ...this.marks(),
-        ...this.lines(this.spec.linesAbove ?? []), this.ring);
+        ...this.lines(this.spec.linesAbove ?? []), ...this.namesAtEnds(), ...this.namesBeside(),
+        this.ring);
     this.listen(listeners);
   }
 
@@ -108,6 +115,43 @@ export class Plot {
       const path = linePath(places.map((at) => at && this.place(...at)));
       return shape('path', {d: path, class: `series-line ${name}`});
     });
+  }
+
+  /** The names of lines, to the right of the chart, each with a thin line to its end. */
+  namesAtEnds() {
+    const {names = [], spread: apart} = this.spec;
+    if (names.length === 0) return [];
+    const {left, top, width, height} = this.box;
+    const ends = names.map(({at}) => this.place(...at));
+    const heights = apart(ends.map(([, y]) => y), 13.5, top + 2, top + height - 2);
+    const x = left + width + 14;
+    return names.flatMap(({text, color}, i) => {
+      const [endX, endY] = ends[i];
+      const line = `M${endX + 7} ${endY.toFixed(1)}L${x - 4} ${heights[i].toFixed(1)}`;
+      return [
+        shape('path', {d: line, class: `leader ${color}`}),
+        shape('text', {x, y: heights[i] + 4, class: `line-name ${color}`}, text),
+      ];
+    });
+  }
+
+  /** The names of some points, beside them where there is room. */
+  namesBeside() {
+    const {beside = [], points} = this.spec;
+    const named =
+        beside.filter(({text}) => text !== '')
+            .map(({row, text}) => ({text, i: points.findIndex((point) => point.row === row)}));
+    const {left, top, width, height} = this.box;
+    const found = placeBeside(
+        named.map(({i}) => this.places[i]), named.map(({text}) => 7 * text.length),
+        {left, right: left + width, top, bottom: top + height});
+    return found.flatMap(
+        (place, k) =>
+            (place ? [shape(
+                         'text',
+                         {x: place.x, y: place.y, 'text-anchor': place.anchor, class: 'point-name'},
+                         named[k].text)] :
+                     []));
   }
 
   /** A path for each series, so that ten thousand points are a handful of elements. */

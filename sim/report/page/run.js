@@ -108,6 +108,52 @@ export function gapAt(run, slot, time) {
   return index < gaps.begin.length && gaps.begin[index] <= time ? index : -1;
 }
 
+/**
+ * Where what is chosen stands, an item ({item}) or an idle gap ({slot, gap}): {lane, begin, end}.
+ */
+export function spanOf(run, {item, slot, gap}) {
+  if (item !== undefined)
+    return {lane: laneOf(run, item), begin: run.begin[item], end: run.end[item]};
+  return {lane: slot, begin: run.gaps[slot].begin[gap], end: run.gaps[slot].end[gap]};
+}
+
+/** Whether there is such an item or idle gap in the run. */
+export function exists(run, {item, slot, gap}) {
+  if (item !== undefined) return item < run.begin.length;
+  return slot < run.slots && gap < run.gaps[slot].begin.length;
+}
+
+/** What a device does at `time`, {item} or {slot, gap}; else the item nearest to it, or null. */
+export function stateAt(run, slot, time) {
+  const item = itemAt(run, slot, time);
+  if (item >= 0) return {item};
+  const gap = gapAt(run, slot, time);
+  if (gap >= 0) return {slot, gap};
+  const near = nearestItem(run, slot, time);
+  return near >= 0 ? {item: near} : null;
+}
+
+/**
+ * What stands before (-1) or after (1) a choice in its lane, items and idle gaps; null at the end.
+ */
+export function neighbour(run, chosen, direction) {
+  const {lane, begin, end} = spanOf(run, chosen);
+  const gaps = run.gaps[lane] ?? {begin: [], end: []};
+  const count = gaps.begin.length;
+  const item = chosen.item !== undefined ? chosen.item + direction :
+      direction > 0                      ? firstAfter(run, lane, begin) :
+                                           firstAfter(run, lane, begin) - 1;
+  const gap = chosen.item === undefined ? chosen.gap + direction :
+      direction > 0                     ? firstWhere(0, count, (i) => gaps.begin[i] >= end) :
+                                          firstWhere(0, count, (i) => gaps.end[i] > begin) - 1;
+  const hasItem = item >= run.starts[lane] && item < run.starts[lane + 1];
+  const hasGap = gap >= 0 && gap < count;
+  if (!hasItem || !hasGap) return hasItem ? {item} : hasGap ? {slot: lane, gap} : null;
+  const isNearer =
+      direction > 0 ? gaps.begin[gap] < run.begin[item] : gaps.begin[gap] >= run.end[item];
+  return isNearer ? {slot: lane, gap} : {item};
+}
+
 /** The idle gaps between an item of a slot and the one before it, first to last. */
 export function gapsBefore(run, item) {
   const slot = laneOf(run, item);

@@ -98,6 +98,21 @@ export function namedValues(places, width, widthOf) {
   return chosen;
 }
 
+/**
+ * The marks of an axis from `from` to `to`, about `count`: of 'bytes', or of 'time' in
+ * nanoseconds.
+ */
+export function rangeMarks(from, to, count, kind) {
+  const units = kind === 'bytes' ? BYTES : TIME_STEPS;
+  const [size, name] = units.findLast(([least]) => to >= least) ?? units[0];
+  const step = niceStep((to - from) / size / count);
+  const marks = [];
+  for (let i = Math.ceil(from / size / step - 1e-9); i * step * size <= to * (1 + 1e-9); ++i)
+    marks.push({at: i * step * size, text: `${Number((i * step).toPrecision(6))} ${name}`});
+  return marks;
+}
+
+const TIME_STEPS = [[1, 'ns'], [1e3, 'us'], [1e6, 'ms'], [1e9, 's']];
 const BYTES = [[1, 'B'], [2 ** 10, 'KiB'], [2 ** 20, 'MiB'], [2 ** 30, 'GiB'], [2 ** 40, 'TiB']];
 
 /**

@@ -5,6 +5,8 @@
 export function encodeSweepState(state, standard) {
   const parts = [];
   if (state.x !== standard.x) parts.push(`x=${state.x}`);
+  for (const key of ['color', 'shape'])
+    if (state[key] !== null) parts.push(`${key}=${state[key]}`);
   if (state.filter.size > 0) {
     parts.push(`only=${[...state.filter].map(([axis, value]) => `${axis}:${value}`).join()}`);
   }
@@ -16,13 +18,24 @@ export function encodeSweepState(state, standard) {
 
 /** The state of a fragment; what is missing or does not exist in this sweep is at its default. */
 export function decodeSweepState(fragment, sweep, standard) {
-  const state = {x: standard.x, filter: new Map(), point: null, sort: null, theme: 'auto'};
+  const state = {
+    x: standard.x,
+    color: null,
+    shape: null,
+    filter: new Map(),
+    point: null,
+    sort: null,
+    theme: 'auto',
+  };
   for (const part of fragment.replace(/^#/, '').split('&')) {
     const [key, value = ''] = part.split('=', 2);
     const isNumber = /^\d{1,9}$/.test(value);
     const order = /^(\d{1,3}):(up|down)$/.exec(value);
     if (key === 'x' && isNumber && sweep.varying.includes(Number(value))) {
       state.x = Number(value);
+    } else if (
+        (key === 'color' || key === 'shape') && isNumber && sweep.varying.includes(Number(value))) {
+      state[key] = Number(value);
     } else if (key === 'point' && isNumber && sweep.byPoint.has(Number(value))) {
       state.point = Number(value);
     } else if (key === 'only') {

@@ -1,19 +1,33 @@
 // The charts of a sweep: three over a key, and throughput against peak memory.
 // SPDX-License-Identifier: MIT
 import {formatBytes} from './format.js';
-import {styleOf} from './marks.js';
+import {keysOfLooks, lookOf, spread} from './looks.js';
 import {Plot} from './plot.js';
 import {namedValues, scaleOf, valueMarks} from './scale.js';
 import {commonLimit, formulaThroughput, paretoFront, seriesOf, shownBubble} from './sweep.js';
 
 const SMALL = {
-  width: 480,
-  height: 320
+  width: 560,
+  height: 340
 };
 const WIDE = {
   width: 1000,
   height: 420
 };
+/** The charts on a phone. */
+const NARROW_CHART = {
+  width: 400,
+  height: 320
+};
+const TALL = {
+  width: 480,
+  height: 420
+};
+/** So many lines have their names at their ends; of more the highest and the lowest ones. */
+const MOST_NAMES = 14;
+const NAMES_OF_MANY = 3;
+/** The width of a letter of a name, in units of a chart. */
+const LETTER = 6.4;
 /** A limit is drawn where it is at most so far above the largest value. */
 const NEAR_LIMIT = 2;
 
@@ -35,6 +49,15 @@ const MEASURES = [
   },
 ];
 
+/** The size of a chart over the whole width. */
+export function chartSize() {
+  return isPhone() ? TALL : WIDE;
+}
+
+function isPhone() {
+  return globalThis.innerWidth < 640;
+}
+
 /** The largest of numbers, with air above; 1 where there is nothing above 0. */
 function ceilingOf(values) {
   return values.reduce((most, value) => Math.max(most, value ?? 0), 0) * 1.06 || 1;
@@ -53,14 +76,19 @@ function namedMarks(axis, scale, width) {
 }
 
 /** What is drawn over the key `x`: its scale, its series and how they look. */
-export function layOut(sweep, rows, x) {
+export function layOut(sweep, rows, x, wanted = {
+  color: null,
+  shape: null
+}) {
   const series = seriesOf(sweep, rows, x);
+  const keys = keysOfLooks(sweep, x, wanted);
   return {
+    keys,
     x,
     axis: sweep.axes[x],
     scale: scaleOf(sweep.axes[x].values),
     series,
-    styles: series.map((_, i) => styleOf(i))
+    styles: series.map(({rows: [row]}) => lookOf(keys, row.at)),
   };
 }
 
@@ -93,23 +121,58 @@ function linesOf({series, styles, scale, x}, measure, most) {
   });
 }
 
+/** What the values of a series are, in short. */
+export function valuesInShort(sweep, axes, row) {
+  return axes.map((axis) => sweep.axes[axis].values[row.at[axis]]).join(', ');
+}
+
+/** The names at the ends of the lines: {at, text, color}; none where there is one line. */
+function namesOf(sweep, {series, styles, scale, x}, measure, most) {
+  if (series.length < 2) return [];
+  const varied = sweep.varying.filter(
+      (axis) => axis !== x &&
+          series.some(({rows: [row]}) => row.at[axis] !== series[0].rows[0].at[axis]));
+  const longest = isPhone() ? 16 : 30;
+  const names = series.flatMap(({rows}, s) => {
+    const last =
+        rows.filter((row) => measure.of(row) !== null && row.reason === null)
+            .reduce((a, b) => (a && scale.places[a.at[x]] > scale.places[b.at[x]] ? a : b), null);
+    if (!last) return [];
+    const text = valuesInShort(sweep, varied, last);
+    return [{
+      at: [scale.places[last.at[x]], measure.of(last) / most],
+      text: text.length > longest ? `${text.slice(0, longest - 1)}…` : text,
+      color: styles[s].color,
+    }];
+  });
+  if (names.length <= (isPhone() ? 2 * NAMES_OF_MANY : MOST_NAMES)) return names;
+  const order = names.sort((a, b) => b.at[1] - a.at[1]);
+  return [...order.slice(0, NAMES_OF_MANY), ...order.slice(-NAMES_OF_MANY)];
+}
+
 function overKey(sweep, rows, layout, measure, listeners) {
   const limit = measure.kind === 'bytes' ? commonLimit(rows) : null;
   const values = rows.flatMap((row) => [measure.of(row), measure.formula(row)]);
   const isNear = limit !== null && limit <= NEAR_LIMIT * ceilingOf(values);
   const most = ceilingOf(isNear ? [...values, limit] : values);
+  const small = isPhone() ? NARROW_CHART : SMALL;
+  const names = namesOf(sweep, layout, measure, most);
   const kind = {log: ', to a logarithmic scale', linear: '', steps: ''}[layout.scale.kind];
   const spec = {
-    ...SMALL,
+    ...small,
     name: `${measure.name} over ${layout.axis.key}`,
     xTitle: layout.axis.key + kind,
-    xMarks: namedMarks(layout.axis, layout.scale, SMALL.width - 100),
+    right: names.length > 0 ? 30 + LETTER * Math.max(...names.map(({text}) => text.length)) : 16,
+    xMarks: [],
     yMarks: toScale(valueMarks(most, 6, measure.kind), most),
     points: pointsOf(layout, measure, most),
     lines: linesOf(layout, measure, most),
     limits: isNear ? [{y: limit / most, text: `limit ${formatBytes(limit)}`}] : [],
     styles: layout.styles,
+    names,
+    spread,
   };
+  spec.xMarks = namedMarks(layout.axis, layout.scale, small.width - 84 - spec.right);
   // Points at the ends of the axis stand off its ends.
   const inset = (at) => 0.03 + 0.94 * at;
   for (const point of [...spec.points, ...spec.xMarks]) {
@@ -119,6 +182,7 @@ function overKey(sweep, rows, layout, measure, listeners) {
   for (const {places} of spec.lines)
     for (const at of places)
       if (at) at[0] = inset(at[0]);
+  for (const {at} of names) at[0] = inset(at[0]);
   return {id: measure.id, title: measure.name, plot: new Plot(spec, listeners)};
 }
 
@@ -140,7 +204,7 @@ export function staircase(front, mostMemory, mostSpeed, end) {
 }
 
 /** Throughput against peak memory, with the front that no other row beats. */
-export function plotOfFront(rows, layout, listeners) {
+export function plotOfFront(sweep, rows, layout, listeners) {
   const front = paretoFront(rows).filter((row) => row.throughput !== null);
   const isOnFront = new Set(front);
   const limit = commonLimit(rows);
@@ -158,11 +222,14 @@ export function plotOfFront(rows, layout, listeners) {
                                                                      crossed: row.reason !== null,
                                                                      front: isOnFront.has(row),
                                                                    })));
+  const size = chartSize();
+  const varied =
+      sweep.varying.filter((axis) => front.some((row) => row.at[axis] !== front[0].at[axis]));
   const spec = {
-    ...WIDE,
+    ...size,
     name: 'Throughput against peak memory',
     xTitle: 'peak memory of the device that needs most',
-    xMarks: toScale(valueMarks(mostMemory, 10, 'bytes'), mostMemory),
+    xMarks: toScale(valueMarks(mostMemory, size === WIDE ? 10 : 4, 'bytes'), mostMemory),
     yMarks: toScale(valueMarks(mostSpeed, 7, 'number'), mostSpeed),
     points,
     lines: [],
@@ -172,6 +239,8 @@ export function plotOfFront(rows, layout, listeners) {
     }],
     limits: isNear ? [{x: limit / mostMemory, text: `limit ${formatBytes(limit)}`}] : [],
     styles: layout.styles,
+    beside:
+        front.slice(0, MOST_NAMES).map((row) => ({row, text: valuesInShort(sweep, varied, row)})),
   };
   return {front, limit, isNear, plot: new Plot(spec, listeners)};
 }

@@ -27,8 +27,8 @@ function verdictOn(row, front) {
   return front.has(row) ? 'no other point shown has more throughput within its memory' : 'feasible';
 }
 
-/** What the model's arithmetic comes to on a device. */
-function arithmeticOf(row) {
+/** What the model's FLOPs come to on a device. */
+function flopsOf(row) {
   const share = row.utilization === null ? '' : `, ${NUMBERS.utilization(row)} of its peak (MFU)`;
   return `${formatFlopRate(row.flops)} of the model on each device${share}`;
 }
@@ -67,12 +67,12 @@ export function pointParts(sweep, row, front) {
           `${NUMBERS.throughput(row)} samples/s` +
               (row.devices > 1 ? `, ${NUMBERS.each(row)} for each of ${row.devices} devices` : '')
         ],
-        ...(row.flops === null ? [] : [['Arithmetic', arithmeticOf(row)]]),
+        ...(row.flops === null ? [] : [['Model FLOPs', flopsOf(row)]]),
         ['Bubble fraction', formatPercent(row.bubble)],
         ['Bubble overhead', formatPercent(row.overhead)],
         ...(row.steady === null ? [] : [['Steady bubble', formatPercent(row.steady)]]),
         ...(row.formula === null ? [] : [['By formula', NUMBERS.formula(row)]]),
-        ['Communication', `${NUMBERS.stall(row)} of the device time idle for it`],
+        ['Communication', `${NUMBERS.stall(row)} of the device time is waiting for the network`],
         [
           'Peak memory',
           `${NUMBERS.peak(row)} on device ${row.device}` +
@@ -93,20 +93,35 @@ export function pointParts(sweep, row, front) {
   ];
 }
 
+/** More keys than this stand behind what a choice is made by. */
+const MOST_KEYS_FIRST = 4;
+
+/** A column for each key that varies. */
+function columnsOfKeys(sweep) {
+  return sweep.varying.map((i) => ({
+                             name: sweep.axes[i].key,
+                             value: (row) => row.at[i],
+                             text: (row) => sweep.axes[i].values[row.at[i]],
+                             words: true,
+                           }));
+}
+
 /** The columns of the table of all rows. */
 export function columnsOf(sweep) {
   const some = (test) => sweep.rows.some(test);
   const differ = (of) => new Set(sweep.rows.filter((row) => row.hasNumbers).map(of)).size > 1;
   const numeric = (name, value, text) => ({name, value, text});
+  const first = [
+    numeric('Iteration time', (row) => row.time, NUMBERS.time),
+    numeric('Peak memory', (row) => row.peak, NUMBERS.peak),
+    ...(some((row) => row.fits !== null) ?
+            [{name: 'Fits', value: (row) => row.fits, text: NUMBERS.fits, words: true}] :
+            []),
+  ];
+  const keys = columnsOfKeys(sweep);
   return [
     numeric('Point', (row) => row.point, (row) => String(row.point)),
-    ...sweep.varying.map((i) => ({
-                           name: sweep.axes[i].key,
-                           value: (row) => row.at[i],
-                           text: (row) => sweep.axes[i].values[row.at[i]],
-                           words: true,
-                         })),
-    numeric('Iteration time', (row) => row.time, NUMBERS.time),
+    ...(keys.length > MOST_KEYS_FIRST ? [...first, ...keys] : [...keys, ...first]),
     numeric('Samples/s', (row) => row.throughput, NUMBERS.throughput),
     ...(differ((row) => row.devices) ? [numeric('Per device', throughputEach, NUMBERS.each)] : []),
     ...(some((row) => row.utilization !== null) ?
@@ -116,12 +131,8 @@ export function columnsOf(sweep) {
     ...(some((row) => row.formula !== null) ?
             [numeric('By formula', (row) => row.formula, NUMBERS.formula)] :
             []),
-    numeric('Stalled', (row) => row.stall, NUMBERS.stall),
-    numeric('Peak memory', (row) => row.peak, NUMBERS.peak),
+    numeric('Waiting for the network', (row) => row.stall, NUMBERS.stall),
     numeric('On device', (row) => row.device, NUMBERS.device),
-    ...(some((row) => row.fits !== null) ?
-            [{name: 'Fits', value: (row) => row.fits, text: NUMBERS.fits, words: true}] :
-            []),
     ...(some((row) => row.spare > 0) ?
             [numeric('Without a stage', (row) => row.spare, NUMBERS.spare)] :
             []),
@@ -131,7 +142,8 @@ export function columnsOf(sweep) {
 /** The columns of the table of those that do not fit or cannot run. */
 export function columnsOfInfeasible(sweep) {
   return [
-    ...columnsOf(sweep).slice(0, 1 + sweep.varying.length),
+    columnsOf(sweep)[0],
+    ...columnsOfKeys(sweep),
     {name: 'Why', value: (row) => row.reason, text: (row) => row.reason, words: true},
   ];
 }

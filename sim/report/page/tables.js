@@ -1,23 +1,13 @@
 // The same numbers as tables, the plan, and the text that the run was made from.
 // SPDX-License-Identifier: MIT
+import {MEMORY_PARTS} from './bars.js';
 import {causeName} from './describe.js';
 import {element, table} from './dom.js';
+import {unbroken} from './figures.js';
 import {formatBytes, formatPercent, formatTime} from './format.js';
 import {CAUSES} from './run.js';
 
-const MEMORY_PARTS = ['weights', 'gradients', 'optimizer', 'activations', 'stash', 'buffers'];
-
 const time = (seconds) => formatTime(Math.round(seconds * 1e9));
-
-/** The cards at the head of the page. */
-export function figureCards(figures) {
-  return figures.map(
-      ({label, value, remark}) => element(
-          'div', {class: 'card'}, element('dt', {}, label),
-          element(
-              'dd', {}, element('span', {class: 'value'}, value),
-              element('span', {class: 'remark'}, remark))));
-}
 
 function runRows(report, cells) {
   return report.facts.runs.flatMap(
@@ -37,16 +27,16 @@ export function deviceTables(report) {
     table(
         'Devices',
         [
-          'Device', 'Stages', 'Busy', 'Idle', 'Bubble', 'In flight', 'Weight versions',
-          'Peak memory', 'Peak at', ...(limited ? ['Fits'] : [])
+          'Device', 'Stages', 'Peak memory', ...(limited ? ['Fits'] : []), 'Bubble', 'Busy', 'Idle',
+          'Peak at', 'In flight', 'Weight versions'
         ],
         runRows(
             report,
             (d) =>
-                [d.stages.join(', '), time(d.busy_s), time(d.idle_s),
-                 formatPercent(d.bubble_fraction), String(d.peak_in_flight),
-                 String(d.weight_versions), formatBytes(d.peak_memory_bytes), d.peak_memory_op,
-                 ...(limited ? [d.fits ? 'yes' : 'NO'] : [])])),
+                [d.stages.join(', '), formatBytes(d.peak_memory_bytes),
+                 ...(limited ? [d.fits ? 'yes' : 'NO'] : []), formatPercent(d.bubble_fraction),
+                 time(d.busy_s), time(d.idle_s), d.peak_memory_op, String(d.peak_in_flight),
+                 String(d.weight_versions)])),
   ];
   if (causes.length > 0) {
     tables.push(table(
@@ -54,12 +44,12 @@ export function deviceTables(report) {
         runRows(report, (d) => causes.map((cause) => time(d.idle_by_cause_s[cause])))));
   }
   tables.push(table(
-      'What the peak memory holds', ['Device', ...MEMORY_PARTS, 'Peak'],
+      'What the peak memory holds', ['Device', 'Peak', ...MEMORY_PARTS],
       runRows(
           report,
           (d) =>
-              [...MEMORY_PARTS.map((part) => formatBytes(d.memory[`${part}_bytes`])),
-               formatBytes(d.peak_memory_bytes)])));
+              [formatBytes(d.peak_memory_bytes),
+               ...MEMORY_PARTS.map((part) => formatBytes(d.memory[`${part}_bytes`]))])));
   return tables;
 }
 
@@ -76,7 +66,7 @@ export function stageTable(run) {
       'Stages and layers',
       [
         'Stage', 'Layers', 'First … last', 'Devices', 'Forward', 'Backward', 'Update', 'Parameters',
-        'Gradients', 'Kept for backward', ...(again ? ['Made again'] : []), 'Sent on',
+        'Gradients', 'Kept for backward', ...(again ? ['Recomputed'] : []), 'Sent on',
         'At most in flight'
       ],
       run.stages.map(
@@ -112,7 +102,7 @@ export function formulaParts(report) {
     const byFormula = (key) => (summary.formula ? formatPercent(summary.formula[key]) : '-');
     parts.push(
         table(
-            `The bubble${name}`, ['', 'By formula', 'In this run'],
+            `The bubble${name}`, ['Number', 'By formula', 'In this run'],
             [
               [
                 `Bubble fraction, idle / (devices x ${summary.flush ? 'period' : 'makespan'})`,
@@ -126,7 +116,7 @@ export function formulaParts(report) {
                 'Bubble in the steady state', '-', formatPercent(summary.steady_bubble_fraction)
               ]]),
             ]),
-        element('p', {class: 'words'}, run.formula_words));
+        element('p', {class: 'words'}, ...unbroken(run.formula_words)));
   });
   return parts;
 }

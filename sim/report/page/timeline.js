@@ -4,7 +4,7 @@ import {describeGap, describeItem} from './describe.js';
 import {element} from './dom.js';
 import {MOST_LINES} from './paint.js';
 import {colors, isDark} from './palette.js';
-import {firstAfter, gapAt, itemAt, laneOf, nearestItem} from './run.js';
+import {firstAfter, gapAt, itemAt, nearestItem, neighbour, spanOf, stateAt} from './run.js';
 import {Stage} from './stage.js';
 import {clampWindow, panWindow, revealInWindow, wholeRun, zoomWindow} from './window.js';
 
@@ -23,6 +23,7 @@ export class Timeline {
     this.changed = changed;
     this.hovered = null;
     this.pointer = null;
+    this.spot = null;
     this.stage = new Stage(report, parts.scroller, parts.canvas);
     this.listen();
   }
@@ -36,6 +37,17 @@ export class Timeline {
     const whole = to - from >= this.report.length;
     this.state.window = whole ? null : {from, to};
     this.update();
+  }
+
+  /** What of the run is told of, see Presentation; null = all. */
+  setSpot(spot) {
+    this.spot = spot;
+    this.repaint();
+  }
+
+  /** Brings a time into sight. */
+  revealTime(time) {
+    this.window = revealInWindow(this.window, time, time, this.report.length);
   }
 
   /** Paints in the next frame, and tells of the change. */
@@ -62,7 +74,8 @@ export class Timeline {
       critical: state.critical,
       transfers: state.transfers,
       selected: state.selected,
-      hovered: this.hovered
+      hovered: this.hovered,
+      spot: this.spot
     });
     parts.hint.textContent =
         crowded ? `More than ${MOST_LINES} transfers in sight: zoom in to see them.` : '';
@@ -126,6 +139,7 @@ export class Timeline {
   onMove(event) {
     const at = this.position(event);
     this.pointer = at;
+    this.tellGroup(at);
     if (this.drag) {
       const moved = this.drag.x - at.x;
       if (Math.abs(moved) > 3) this.drag.moved = true;
@@ -137,9 +151,16 @@ export class Timeline {
       return;
     }
     const found = this.pick(at);
-    this.hovered = found?.item !== undefined ? found : null;
+    this.hovered = found;
     this.showHover(found, at);
     this.repaint();
+  }
+
+  /** The pointer is a hand where a click opens a group. */
+  tellGroup(at) {
+    const isName = at.x < this.stage.box.left;
+    const group = isName ? this.stage.rowAt(at.y)?.group : null;
+    this.parts.canvas.style.cursor = group && group.length > 1 ? 'pointer' : '';
   }
 
   onLeave() {
@@ -182,8 +203,29 @@ export class Timeline {
     const drag = this.drag;
     this.drag = null;
     if (!drag || drag.moved) return;
-    const found = this.pick(this.position(event));
-    this.select(found?.item !== undefined ? {run: found.run, item: found.item} : null);
+    const at = this.position(event);
+    if (at.x < this.stage.box.left) return this.toggleGroup(this.stage.rowAt(at.y)?.group);
+    const found = this.pick(at);
+    this.select(found);
+  }
+
+  /** Shows the devices of a group each in a row, or all in one. */
+  toggleGroup(group) {
+    if (!group || group.length === 1) return;
+    const {open} = this.stage;
+    if (!open.delete(group[0])) open.add(group[0]);
+    this.rearrange();
+  }
+
+  /** Shows the devices of all groups each in a row, or each group in one. */
+  setApart(apart) {
+    this.stage.open = new Set(apart ? this.report.groups.map(([first]) => first) : []);
+    this.rearrange();
+  }
+
+  rearrange() {
+    this.stage.arrange();
+    this.update();
   }
 
   onWheel(event) {
@@ -206,8 +248,8 @@ export class Timeline {
     }
     const {selected} = this.state;
     if (selected) {
-      const run = this.report.runs[selected.run];
-      const middle = (run.begin[selected.item] + run.end[selected.item]) / 2;
+      const {begin, end} = spanOf(this.report.runs[selected.run], selected);
+      const middle = (begin + end) / 2;
       if (middle >= from && middle <= to) return middle;
     }
     return (from + to) / 2;
@@ -262,14 +304,17 @@ export class Timeline {
   showSelected() {
     const {selected} = this.state;
     if (!selected) return;
-    const run = this.report.runs[selected.run];
-    const length = Math.max(run.end[selected.item] - run.begin[selected.item], 1);
-    const middle = (run.begin[selected.item] + run.end[selected.item]) / 2;
+    const {begin, end} = spanOf(this.report.runs[selected.run], selected);
+    const length = Math.max(end - begin, 1);
+    const middle = (begin + end) / 2;
     this.window = {from: middle - 5 * length, to: middle + 5 * length};
     this.reveal();
   }
 
-  /** Selects an item ({run, item}) or nothing, and brings it into sight. */
+  /**
+   * Selects an item ({run, item}), an idle gap ({run, slot, gap}) or nothing, and brings it into
+   * sight.
+   */
   select(selected) {
     this.state.selected = selected;
     if (selected) this.reveal();
@@ -278,39 +323,36 @@ export class Timeline {
   }
 
   reveal() {
-    const {run: r, item} = this.state.selected;
-    const run = this.report.runs[r];
+    const {selected} = this.state;
+    const run = this.report.runs[selected.run];
+    const {lane, begin, end} = spanOf(run, selected);
     this.state.window = (() => {
-      const shown = revealInWindow(this.window, run.begin[item], run.end[item], this.report.length);
+      const shown = revealInWindow(this.window, begin, end, this.report.length);
       return shown.to - shown.from >= this.report.length ? null : shown;
     })();
-    const lane = laneOf(run, item);
-    if (lane < run.slots) this.stage.reveal(r, lane);
+    if (lane < run.slots) this.stage.reveal(selected.run, lane);
   }
 
-  /** To the op before or after on the same device; without a selection to the first in sight. */
+  /** To what is before or after on the same device; without a selection to the first in sight. */
   step(direction) {
     const {selected} = this.state;
     if (!selected) return this.selectNear(0, 0, this.window.from);
-    const run = this.report.runs[selected.run];
-    const lane = laneOf(run, selected.item);
-    const item = selected.item + direction;
-    if (item >= run.starts[lane] && item < run.starts[lane + 1])
-      this.select({run: selected.run, item});
+    const found = neighbour(this.report.runs[selected.run], selected, direction);
+    if (found) this.select({run: selected.run, ...found});
   }
 
-  /** To the op at the same time in the lane above or below. */
+  /** To what is at the same time in the lane above or below. */
   stepLane(direction) {
     const {selected} = this.state;
     if (!selected) return this.selectNear(0, 0, this.window.from);
     const {runs} = this.report;
     const run = runs[selected.run];
-    const lane = laneOf(run, selected.item);
+    const {lane, begin, end} = spanOf(run, selected);
     if (lane >= run.slots) return;
-    const row = lane * runs.length + selected.run + direction;
-    if (row < 0 || row >= runs.length * run.slots) return;
-    const middle = (run.begin[selected.item] + run.end[selected.item]) / 2;
-    this.selectNear(row % runs.length, Math.floor(row / runs.length), middle);
+    const other = this.stage.lanes.rows[this.stage.rowOfSlot[lane] + selected.run + direction];
+    if (!other) return;
+    const found = stateAt(runs[other.run], other.slot, (begin + end) / 2);
+    if (found) this.select({run: other.run, ...found});
   }
 
   selectNear(run, slot, time) {
@@ -325,8 +367,8 @@ export class Timeline {
     if (!selected) {
       details.replaceChildren(element(
           'p', {class: 'empty'},
-          'Point at an op to see what it is; click it, or focus the timeline and press an ' +
-              'arrow key, to keep it here.'));
+          'Point at an op or at idle time to see what it is; click it, or focus the timeline and ' +
+              'press an arrow key, to keep it here.'));
       return;
     }
     const {name, title, rows} = this.describe(selected);

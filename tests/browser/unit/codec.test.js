@@ -44,7 +44,8 @@ test('columns are taken apart lane by lane', () => {
   const reader = packed(
       0, 1, 7, zigzag(3), zigzag(0), zigzag(2), zigzag(4), zigzag(4), zigzag(4), zigzag(0),
       zigzag(1), zigzag(6), zigzag(0), zigzag(15), zigzag(10), zigzag(10), zigzag(20), zigzag(15),
-      0, 2 + zigzag(1), 2 + zigzag(-2), 10, 15, 3, 0, 10, zigzag(100), zigzag(-40));
+      0, 2 + zigzag(1), 2 + zigzag(-2), 10, 15, 3, 0, 10, zigzag(100), zigzag(-40), zigzag(30),
+      zigzag(-10));
   const run = decodeRun(reader, layout);
   assert.deepEqual([...run.kind], [0, 1, 7]);
   assert.deepEqual([...run.stage], [3, 3, 2]);
@@ -56,6 +57,7 @@ test('columns are taken apart lane by lane', () => {
   assert.deepEqual(
       run.gaps.map((gaps) => [[...gaps.begin], [...gaps.end], [...gaps.cause]]),
       [[[10], [25], [3]]]);
-  assert.deepEqual([[...run.memory[0].at], [...run.memory[0].bytes]], [[0, 10], [100, 60]]);
+  const {at, bytes, activations} = run.memory[0];
+  assert.deepEqual([[...at], [...bytes], [...activations]], [[0, 10], [100, 60], [30, 20]]);
   assert.equal(reader.at, reader.bytes.length);
 });

@@ -4,7 +4,7 @@ import test from 'node:test';
 
 import {NOBODY} from '../../../sim/report/page/codec.js';
 import {culpritOf, describeGap, describeItem} from '../../../sim/report/page/describe.js';
-import {criticalPath, gapAt, gapsBefore, itemAt, itemName, laneOf, nearestItem,} from '../../../sim/report/page/run.js';
+import {criticalPath, exists, gapAt, gapsBefore, itemAt, itemName, laneOf, nearestItem, neighbour, spanOf, stateAt,} from '../../../sim/report/page/run.js';
 
 import {makeRun} from './runs.js';
 
@@ -34,6 +34,25 @@ test('what is where', () => {
   assert.equal(gapAt(run, 1, 30), -1);
   assert.equal(nearestItem(run, 1, 100), 2);
   assert.equal(nearestItem(run, 1, 0), 1);
+});
+
+test('ops and idle gaps stand beside each other', () => {
+  const along = [{slot: 1, gap: 0}, {slot: 1, gap: 1}, {item: 1}, {item: 2}];
+  along.forEach((chosen, i) => {
+    assert.deepEqual(neighbour(run, chosen, 1), along[i + 1] ?? null);
+    assert.deepEqual(neighbour(run, chosen, -1), along[i - 1] ?? null);
+  });
+  assert.deepEqual(neighbour(run, {item: 0}, 1), {slot: 0, gap: 0});
+  assert.deepEqual(neighbour(run, {item: 3}, 1), null);
+  assert.deepEqual(spanOf(run, {slot: 1, gap: 1}), {lane: 1, begin: 10, end: 15});
+  assert.deepEqual(spanOf(run, {item: 3}), {lane: 2, begin: 10, end: 15});
+  assert.deepEqual(stateAt(run, 1, 12), {slot: 1, gap: 1});
+  assert.deepEqual(stateAt(run, 1, 20), {item: 1});
+  assert.deepEqual(stateAt(run, 1, 99), {item: 2});
+  for (const [chosen, is] of [
+           [{item: 3}, true], [{item: 4}, false], [{slot: 1, gap: 1}, true],
+           [{slot: 1, gap: 2}, false], [{slot: 2, gap: 0}, false]])
+    assert.equal(exists(run, chosen), is);
 });
 
 test('the critical path goes back over what released each', () => {
@@ -70,11 +89,11 @@ test('an op in words', () => {
     'When: 15 ns to 25 ns, 10 ns long',
     'Where: device 1',
     'Why now: recv 0F0 let it start',
-    'Idle before: dependency 10 ns, transfer 5 ns',
+    'Idle before: dependency 10 ns, network 5 ns',
     'Waited for: 0F0 on device 0',
   ]);
   const gap = describeGap(run, 1, 1, 1);
-  assert.equal(gap.name, 'idle: transfer');
+  assert.equal(gap.name, 'idle: waiting for the network');
   assert.deepEqual(
       gap.rows.map(({label}) => label), ['When', 'Where', 'Why', 'Ends with', 'Waited for']);
 });

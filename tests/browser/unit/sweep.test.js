@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import {compareValues} from '../../../sim/report/page/grid.js';
-import {styleOf} from '../../../sim/report/page/marks.js';
+import {keysOfLooks, lookOf, placeBeside, spread} from '../../../sim/report/page/looks.js';
 import {linePath, nearestPlace} from '../../../sim/report/page/plot.js';
 import {commandOf, commonLimit, filtered, formulaThroughput, paretoFront, readSweep, seriesOf, shellWord, throughputEach, valuesAt,} from '../../../sim/report/page/sweep.js';
 import {decodeSweepState, encodeSweepState} from '../../../sim/report/page/sweep_hash.js';
@@ -116,12 +116,20 @@ test('a row that has overrides of its own is predicted by these', () => {
 test('the state comes back from its fragment, and what does not exist is dropped', () => {
   const sweep = sweepOf([row(4, 1, 1)]);
   const standard = {x: 2};
-  const plain = {x: 2, filter: new Map(), point: null, sort: null, theme: 'auto'};
+  const plain =
+      {x: 2, color: null, shape: null, filter: new Map(), point: null, sort: null, theme: 'auto'};
   assert.equal(encodeSweepState(plain, standard), '');
-  const state =
-      {x: 0, filter: new Map([[2, 1]]), point: 4, sort: {column: 3, down: true}, theme: 'dark'};
+  const state = {
+    ...plain,
+    x: 0,
+    color: 2,
+    filter: new Map([[2, 1]]),
+    point: 4,
+    sort: {column: 3, down: true},
+    theme: 'dark'
+  };
   const fragment = encodeSweepState(state, standard);
-  assert.equal(fragment, '#x=0&only=2:1&point=4&sort=3:down&theme=dark');
+  assert.equal(fragment, '#x=0&color=2&only=2:1&point=4&sort=3:down&theme=dark');
   assert.deepEqual(decodeSweepState(fragment, sweep, standard), state);
   for (const wrong
            of ['#x=1', '#x=9', '#only=2:3,1:0,a:b', '#point=3', '#sort=1', '#theme=<b>', '#x'])
@@ -133,12 +141,36 @@ test('what has no value is last, whichever way a table is sorted', () => {
   assert.deepEqual([3, null, 1, 2].sort((a, b) => compareValues(a, b, true)), [3, 2, 1, null]);
 });
 
-test('forty-two series look different, neighbours in shape and in colour', () => {
-  const styles = Array.from({length: 42}, (_, i) => styleOf(i));
-  assert.equal(new Set(styles.map(({shape, color}) => `${shape}${color}`)).size, 42);
-  styles.forEach(
-      ({shape, color}, i) =>
-          assert.ok(i === 0 || (shape !== styles[i - 1].shape && color !== styles[i - 1].color)));
+test('one key is told by colour, another by shape', () => {
+  const sweep = {
+    axes: [
+      {key: 'a', values: ['1', '2']}, {key: 'b', values: ['x', 'y', 'z']},
+      {key: 'c', values: Array(9).fill('v')}
+    ],
+    varying: [0, 1, 2]
+  };
+  const none = {color: null, shape: null};
+  assert.deepEqual(keysOfLooks(sweep, 2, none), {color: 0, shape: 1, rest: []});
+  assert.deepEqual(keysOfLooks(sweep, 0, none), {color: 1, shape: 2, rest: []});
+  assert.deepEqual(keysOfLooks(sweep, 2, {color: 1, shape: null}), {color: 1, shape: 0, rest: []});
+  assert.deepEqual(keysOfLooks(sweep, 2, {color: null, shape: 0}), {color: 1, shape: 0, rest: []});
+  assert.deepEqual(keysOfLooks(sweep, 9, none), {color: 0, shape: 1, rest: [2]});
+  const look = (at) => lookOf({color: 0, shape: 1}, at);
+  assert.equal(look([1, 0]).color, look([1, 2]).color);
+  assert.equal(look([0, 2]).shape, look([1, 2]).shape);
+  assert.notEqual(look([0, 2]).color, look([1, 2]).color);
+  const many = Array.from({length: 42}, (_, value) => lookOf({color: 0, shape: null}, [value]));
+  assert.equal(new Set(many.map(({shape, color}) => `${shape}${color}`)).size, 42);
+});
+
+test('names stand apart, near their places, and between the ends', () => {
+  assert.deepEqual(spread([10, 50], 13, 0, 100), [10, 50]);
+  assert.deepEqual(spread([50, 50, 51], 10, 0, 100), [50, 60, 70]);
+  assert.deepEqual(spread([99, 98, 97], 10, 0, 100), [100, 90, 80]);
+  const inside = {left: 0, right: 200, top: 0, bottom: 100};
+  const beside = placeBeside([[50, 50], [60, 50], [190, 50]], [40, 40, 40], inside);
+  assert.deepEqual(beside.map(({anchor}) => anchor), ['middle', 'start', 'end']);
+  assert.deepEqual(placeBeside([[50, 50]], [400], inside), [null]);
 });
 
 test('lines break where there is nothing, and the nearest place is near', () => {

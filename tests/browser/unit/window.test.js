@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {largestInColumns, stepPath} from '../../../sim/report/page/charts.js';
+import {pointsInColumns, stepPath} from '../../../sim/report/page/charts.js';
 import {decodeState, encodeState} from '../../../sim/report/page/hash.js';
 import {LEAST_SPAN, panWindow, revealInWindow, wholeRun, zoomWindow,} from '../../../sim/report/page/window.js';
 
@@ -34,24 +34,43 @@ test('the state comes back from its fragment', () => {
     selected: {run: 1, item: 77},
     critical: false,
     transfers: true,
+    apart: true,
+    present: {by: 'ops', step: 3},
     theme: 'dark'
   };
   assert.deepEqual(decodeState(encodeState(state)), state);
-  const plain = {window: null, selected: null, critical: true, transfers: true, theme: 'auto'};
+  const idle = {...state, selected: {run: 0, slot: 3, gap: 5}};
+  assert.deepEqual(decodeState(encodeState(idle)), idle);
+  assert.deepEqual(decodeState('#present').present, {by: 'phases', step: 0});
+  const plain = {
+    window: null,
+    selected: null,
+    critical: true,
+    transfers: true,
+    apart: false,
+    present: null,
+    theme: 'auto',
+  };
   assert.equal(encodeState(plain), '');
   assert.deepEqual(decodeState(''), plain);
   for (const wrong
-           of ['#t=5-5', '#t=9-1', '#t=a-b', '#op=1', '#op=<b>', '#theme=red',
+           of ['#t=5-5', '#t=9-1', '#t=a-b', '#op=1', '#idle=1:2', '#op=<b>', '#theme=red',
                '#x=1&&=', '#t=1e3-2e3']) {
     assert.deepEqual(decodeState(wrong), plain, wrong);
   }
 });
 
 test('a curve in few columns keeps its peak', () => {
-  const curve = {at: [0, 10, 11, 90], bytes: [5, 50, 6, 7]};
-  assert.deepEqual([...largestInColumns(curve, 100, 4)], [50, 6, 6, 7]);
+  const curve = {at: [0, 10, 11, 90], bytes: [5, 50, 6, 7], activations: [1, 40, 2, 3]};
+  assert.deepEqual(pointsInColumns(curve, 100, 4), [
+    {at: 0, bytes: 5, activations: 1}, {at: 10, bytes: 50, activations: 40},
+    {at: 11, bytes: 6, activations: 2}, {at: 90, bytes: 7, activations: 3}
+  ]);
+  assert.deepEqual(
+      pointsInColumns(curve, 100, 2),
+      [{at: 0, bytes: 50, activations: 40}, {at: 50, bytes: 7, activations: 3}]);
   assert.equal(
-      stepPath(curve, 100, 50, {left: 0, top: 0, width: 100, height: 50}),
+      stepPath(
+          pointsInColumns(curve, 100, 100), 100, 50, {left: 0, top: 0, width: 100, height: 50}),
       'M0.0 45.0H10.0V0.0H11.0V44.0H90.0V43.0H100');
-  assert.ok(stepPath(curve, 100, 50, {left: 0, top: 0, width: 3, height: 50}).startsWith('M0 0.0'));
 });

@@ -394,7 +394,7 @@ TEST_CASE("what the cpu backend does not run is told") {
   scenario.schedule.recompute.kind = Recompute::selective;
   CHECK(message() ==
         "schedule.recompute is 'selective', and a network is run with all of a layer's activations "
-        "made again, or none");
+        "recomputed, or none");
   scenario = network_scenario(kMlp, on_devices(2, "name: 1f1b, micro_batches: 4, slices: 2", ""));
   CHECK(message() == "schedule.slices is 2, and a network is run with whole sequences");
   scenario = network_scenario(

@@ -222,7 +222,7 @@ TEST_CASE("what the layers' times of now explain is the profile's share") {
   CHECK(v.verdict == Verdict::close);  // the machine has changed; the prediction is not off
   CHECK(validate(*predicted, run, 0.05).verdict == Verdict::off);
   CHECK(validate(*predicted, run, 0.005, &*now).verdict == Verdict::inconclusive);
-  const std::string text = to_table({{{}, v}});
+  const std::string text = to_table({{{}, v}}).print();
   CAPTURE(text);
   CHECK(text.find("\n  profile ") != std::string::npos);
   CHECK(text.find("ops took another time than their layers now") != std::string::npos);
@@ -230,7 +230,7 @@ TEST_CASE("what the layers' times of now explain is the profile's share") {
   CHECK(text.find("\nthis machine is 22.78 % slower than when it was calibrated\n") !=
         std::string::npos);
   // For several runs: the prediction's own errors first, then the machine's change.
-  const std::string several = to_table({{{}, v}, {{}, v}});
+  const std::string several = to_table({{{}, v}, {{}, v}}).print();
   CAPTURE(several);
   const auto own = several.find(
       "\nthe prediction's own error, from the layers' times beside the runs: 1.82 % in the median, "
@@ -244,7 +244,7 @@ TEST_CASE("what the layers' times of now explain is the profile's share") {
   CHECK(own < change);
   CHECK(change < header);
   CHECK(header != std::string::npos);
-  const std::string alone = to_table({{{}, validate(*predicted, run, 0.05)}});
+  const std::string alone = to_table({{{}, validate(*predicted, run, 0.05)}}).print();
   CHECK(alone.find("\n  profile ") == std::string::npos);
   CHECK(alone.find("times beside the run") == std::string::npos);
   CHECK(to_json({{{}, v}}, "0").find("\"timed_again\": {") != std::string::npos);
@@ -425,7 +425,8 @@ TEST_CASE("another order of events than predicted, with the memory of that order
   const Validation v = validate(*predicted, run, 0.05);
   CHECK(v.memory[0] == MemoryVerdict::order);
   CHECK(v.memory[3] == MemoryVerdict::exact);
-  CHECK(to_table({{{}, v}}).find("came in another order than predicted") != std::string::npos);
+  CHECK(to_table({{{}, v}}).print().find("came in another order than predicted") !=
+        std::string::npos);
   run.outcome.memory[0].peak.buffers += Bytes{1};
   CHECK(validate(*predicted, run, 0.05).memory[0] == MemoryVerdict::differs);
 }
@@ -440,7 +441,7 @@ TEST_CASE("what the prediction notes is told beside the measurement, each senten
   const ValidationPoint point{{}, validate(*predicted, run, 0.05)};
   for (const std::size_t count : {1, 2}) {
     const std::vector<ValidationPoint> points(count, point);
-    const std::string text = to_table(points);
+    const std::string text = to_table(points).print();
     const std::string note = "\nnote: something to know\n";
     CAPTURE(text);
     REQUIRE(text.find(note) != std::string::npos);
@@ -451,7 +452,8 @@ TEST_CASE("what the prediction notes is told beside the measurement, each senten
   std::vector<ValidationPoint> points(3, point);
   for (const std::size_t estimated : {0, 2})
     points[estimated].validation.predicted.setup.estimated = {"layer costs: scaled"};
-  CHECK(to_table(points).find("\npredicted from estimates in 2 of 3 rows: layer costs: scaled\n") !=
+  CHECK(to_table(points).print().find(
+            "\npredicted from estimates in 2 of 3 rows: layer costs: scaled\n") !=
         std::string::npos);
 }
 
@@ -475,18 +477,18 @@ ValidationPoint point_with(std::size_t clean) {
 TEST_CASE("a run without a clean iteration is told as one, and nothing in it as measured") {
   const ValidationPoint none = point_with(0);
   CHECK(none.validation.verdict == Verdict::inconclusive);
-  const std::string text = to_table({none});
+  const std::string text = to_table({none}).print();
   const std::string why =
       "nothing clean was measured in 10 iterations: other work kept the devices from running";
   CAPTURE(text);
-  CHECK(has(text, "\n" + why + ";\nnothing is compared\n"));
+  CHECK(has(text, "\n" + why + "; nothing is compared\n"));
   CHECK(has(text, "\n0 of 10 iterations clean\n"));
   CHECK(has(text, "\nINCONCLUSIVE: " + why +
                       "; stop other programs, or run it again with more --iterations\n"));
   CHECK(has(text, "predicted  disturbed\n"));
   for (const char* gone : {"measured  ", "error", "where the error", "ops start", "too fast"})
     CHECK_MESSAGE(!has(text, gone), gone);
-  const std::string measured = to_table({point_with(10)});
+  const std::string measured = to_table({point_with(10)}).print();
   for (const char* there : {"measured  ", "error", "where the error", "ops start", "too fast"})
     CHECK_MESSAGE(has(measured, there), there);
   CHECK(!has(measured, "nothing clean"));
@@ -499,7 +501,7 @@ TEST_CASE("a run without a clean iteration is told as one, and nothing in it as 
 
 TEST_CASE("among several runs one without a clean iteration counts in no number") {
   const std::vector<ValidationPoint> points = {point_with(10), point_with(0), point_with(0)};
-  const std::string text = to_table(points);
+  const std::string text = to_table(points).print();
   CAPTURE(text);
   CHECK(text.find("exact") == text.rfind("exact"));
   CHECK(has(text, "-16."));  // the error of the first
@@ -513,15 +515,15 @@ TEST_CASE("among several runs one without a clean iteration counts in no number"
   CHECK(has(text, " " + median + "*         -          -       -   0 of 10  INCONCLUSIVE\n"));
   CHECK(has(text, "\nOFF: beyond the tolerance of 5.00 %: 1 of 3 runs; inconclusive: 2\n"));
   CHECK(has(text, "\nranking: 0 pairs"));
-  const std::string none = to_table({point_with(0), point_with(0)});
+  const std::string none = to_table({point_with(0), point_with(0)}).print();
   CAPTURE(none);
   CHECK(has(none, "\nnothing clean was measured in 2 of 2 runs"));
   CHECK(!has(none, "in the median"));
   ValidationPoint rounds = point_with(0);
   rounds.validation.measured.rounds_s = {1, 2};
-  CHECK(!has(to_table({rounds, rounds}), "rounds of one run"));
+  CHECK(!has(to_table({rounds, rounds}).print(), "rounds of one run"));
   rounds.validation.measured.clean = 10;
-  CHECK(has(to_table({rounds, rounds}), "\nrounds of one run differ by "));
+  CHECK(has(to_table({rounds, rounds}).print(), "\nrounds of one run differ by "));
 }
 
 TEST_CASE("the JSON of a run without a clean iteration has null for what was not measured") {
@@ -587,14 +589,16 @@ TEST_CASE("several runs end with what their verdicts come to") {
   const ValidationPoint close = point_longer_by(3);
   const ValidationPoint off = point_longer_by(20);
   const ValidationPoint open = point_with(0);
-  CHECK(has(to_table({same, same}), "\nSAME: within the tolerance of 5.00 %: all 2 runs\n"));
-  CHECK(has(to_table({same, close}), "\nCLOSE: within the tolerance of 5.00 %: all 2 runs\n"));
+  CHECK(
+      has(to_table({same, same}).print(), "\nSAME: within the tolerance of 5.00 %: all 2 runs\n"));
+  CHECK(has(to_table({same, close}).print(),
+            "\nCLOSE: within the tolerance of 5.00 %: all 2 runs\n"));
   CHECK(has(
-      to_table({same, open, close}),
+      to_table({same, open, close}).print(),
       "\nINCONCLUSIVE: nothing can be said of 1 of 3 runs; within the tolerance of 5.00 %: 2\n"));
-  CHECK(has(to_table({open, open}), "\nINCONCLUSIVE: nothing can be said of all 2 runs\n"));
-  CHECK(has(to_table({off, same}), "\nOFF: beyond the tolerance of 5.00 %: 1 of 2 runs\n"));
-  CHECK(has(to_table({off, open}),
+  CHECK(has(to_table({open, open}).print(), "\nINCONCLUSIVE: nothing can be said of all 2 runs\n"));
+  CHECK(has(to_table({off, same}).print(), "\nOFF: beyond the tolerance of 5.00 %: 1 of 2 runs\n"));
+  CHECK(has(to_table({off, open}).print(),
             "\nOFF: beyond the tolerance of 5.00 %: 1 of 2 runs; inconclusive: 1\n"));
 }
 

@@ -176,7 +176,8 @@ TEST_CASE("the time of a module is that of its kernels, its exchanges with them"
 TEST_CASE("a file says which modules it was made for, and a note which the model lacks") {
   const TransformerProfile profile = profile_of(kLlama, options_with({moe, mlp, mla_up_proj}));
   CHECK(profile.model.profile.provenance.at("recompute_modules") == "mla_up_proj, mlp, moe");
-  CHECK(profile.uncounted.front() == "no layer of the model has what runs again: mla_up_proj, moe");
+  CHECK(profile.uncounted.front() ==
+        "no layer of the model has what is recomputed: mla_up_proj, moe");
   CHECK(profile_of(kLlama, options_with({mlp})).uncounted ==
         profile_of(kLlama, tokens(64, 3)).uncounted);
 }

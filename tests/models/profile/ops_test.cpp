@@ -287,7 +287,7 @@ TEST_CASE("each size of an op must be there") {
   }
 }
 
-/// The row of a kind in the table of docs/huggingface.md.
+/// The row of a kind in the table of docs/how-to/huggingface.md.
 std::string docs_row(const LayerOpKind& kind) {
   std::string needed, further;
   for (const OpKey& key : kind.keys)
@@ -299,7 +299,7 @@ std::string docs_row(const LayerOpKind& kind) {
 }
 
 TEST_CASE("the docs have each op with its keys, and each kind of exchange") {
-  const auto page = read_file("docs/huggingface.md", 1 << 20);
+  const auto page = read_file("docs/how-to/huggingface.md", 1 << 20);
   REQUIRE(page);
   const auto has = [&](const std::string& text) {
     return (*page)->text.find('\n' + text) != std::string::npos;

@@ -126,10 +126,10 @@ TEST_CASE("the numbers that fit have the least sum of all, and of those the leas
       REQUIRE(settled);
       const auto& chosen = std::get<Counts>(settled->schedule.recompute.layers);
       CHECK(std::accumulate(chosen.begin(), chosen.end(), std::int64_t{0}) == best->sum);
-      CHECK(
-          settled->notes.back() ==
-          fmt::format("schedule.recompute_layers: [{}] are the fewest with which each device fits",
-                      fmt::join(chosen, ", ")));
+      CHECK(settled->notes.back() ==
+            fmt::format("{} of {} layers are recomputed (recompute: layers), the fewest with which "
+                        "each device fits: schedule.recompute_layers=[{}]",
+                        best->sum, scenario->model->graph.size(), fmt::join(chosen, ",")));
       const auto outcome = predict(*settled);
       REQUIRE(outcome);
       CHECK(*outcome->fits());
@@ -169,7 +169,7 @@ TEST_CASE("where no numbers fit all layers are taken, and a note says so") {
   REQUIRE(settled);
   CHECK(std::get<Counts>(settled->schedule.recompute.layers) ==
         Counts(static_cast<std::size_t>(c.stages), c.layers));
-  CHECK(settled->notes.back().find("are all that there are, and do not suffice") !=
+  CHECK(settled->notes.back().find("all that there are, which do not suffice") !=
         std::string::npos);
 }
 

@@ -227,8 +227,10 @@ TEST_CASE("a stage in front holds more micro-batches and runs more layers again"
   // Eight layers keep 32, 24, 16 and 8 kB for 4, 3, 2 and 1 micro-batches in flight.
   CHECK(std::get<std::vector<std::int64_t>>(settled->schedule.recompute.layers) ==
         std::vector<std::int64_t>{4, 2, 0, 0});
-  CHECK(settled->notes.back() ==
-        "schedule.recompute_layers: [4, 2, 0, 0] are the fewest with which each device fits");
+  CHECK(
+      settled->notes.back() ==
+      "6 of 32 layers are recomputed (recompute: layers), the fewest with which each device fits: "
+      "schedule.recompute_layers=[4,2,0,0]");
 }
 
 TEST_CASE("the planner takes as few as fit, and no number") {
@@ -286,7 +288,7 @@ TEST_CASE("what does not fit the stages or the schedule is told") {
   for (const char* kind : {"recompute: full, ", ""}) {
     CHECK(told(std::string(kind) + "recompute_layers: 2") ==
           "schedule.recompute_layers goes with recompute: layers or selective, by which each layer "
-          "makes its own activations again");
+          "recomputes its own activations");
   }
 }
 

@@ -245,7 +245,7 @@ TEST_CASE("some layer has to say what is made again") {
   const std::string rest = "}\nschedule: {name: 1f1b, micro_batches: 2, recompute: selective}\n";
   CHECK(problem_of("version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 2 ms}" +
                    rest) ==
-        "schedule.recompute is 'selective', but no layer says what it makes again");
+        "schedule.recompute is 'selective', but no layer states what it recomputes");
   CHECK(problem_of("version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 2 ms, "
                    "activation: 8 B, selective: {activation: 9 B, forward: 1 us}}" +
                    rest) ==

@@ -105,7 +105,7 @@ TEST_CASE("the naive order has the same bubble with any stages, and takes as lon
   CHECK(e.terms.base_time == microseconds(60000));
   CHECK(bubble_table(e.outcome, e.terms).empty());
   CHECK(
-      bubble_or_base(e.outcome, e.terms) ==
+      bubble_or_base(e.outcome, e.terms).print() ==
       "  the bubble fraction of 66.67 % is that of equal stages on free links: (p-1)/p with p = 3 "
       "and m = 5\n");
 }
@@ -214,8 +214,9 @@ TEST_CASE("of an asynchronous run the slowest stage sets the period, which bound
   CHECK(e.terms.whole == doctest::Approx(1.0 / 3).epsilon(1e-9));  // 12 of 18 ms
   CHECK(
       bubble_table(e.outcome, e.terms)
+          .print()
           .find(
-              "+33.33 points   uneven stages: stage 2 takes 50.0 % more than the mean; it sets the "
+              "+33.33 points  uneven stages: stage 2 takes 50.0 % more than the mean; it sets the "
               "period\n") != std::string::npos);
   CHECK(bubble_sentences(e.outcome, e.terms, false).find("it sets the period") !=
         std::string::npos);
@@ -227,7 +228,7 @@ TEST_CASE("base and terms of every example add up, in time, in points, and in pr
     const Explained e = explained_example(name);
     CHECK(e.sum() == e.time());
     CHECK(e.fraction() == doctest::Approx(e.terms.whole).epsilon(1e-12));
-    const std::string table = bubble_table(e.outcome, e.terms);
+    const std::string table = bubble_table(e.outcome, e.terms).print();
     if (table.empty()) continue;
     double sum = 0;
     std::istringstream lines(table);

@@ -24,7 +24,7 @@ TEST_CASE(
     CHECK(answers[i].bubble_fraction == close_to(3.0 / 19));
     CHECK(answers[i].formula->bubble_fraction == close_to(3.0 / 19));
   }
-  const std::string text = to_text(question, answers);
+  const std::string text = to_table(question, answers).print();
   for (const char* part : {"3/16  18.75 %", "3/19  15.79 %", "16/19  84.21 %"}) {
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
@@ -50,7 +50,8 @@ TEST_CASE(
     CHECK(a.by_latency == Duration{});
   }
   // 50 ns instead of the mean of 30, 30, 50 and 30.
-  CHECK(to_text(question, compare_bubbles(question))
+  CHECK(to_table(question, compare_bubbles(question))
+            .print()
             .ends_with("\n  stage 2 takes 42.9 % more than the mean\n"));
 }
 
@@ -63,7 +64,7 @@ TEST_CASE("several questions are a row each: the formulas, and what is simulated
     question.micro_batches = m;
     rows.push_back({question, compare_bubbles(question)});
   }
-  const std::string text = to_text(rows);
+  const std::string text = to_table(rows).print();
   CAPTURE(text);
   // m = 4: 1/4 and 1/5 of the time; of naive half of it, of delayed-backward (m-1)(p-1)/((m-1)p+1).
   CHECK(text.find("  2                   4  25.00 %        20.00 %    80.00 %  50.00 %  20.00 %  "

@@ -242,7 +242,7 @@ TEST_CASE("the peaks of a plan are those of its simulation") {
     const auto outcome = predict(with_plan(scenario, winner.candidate));
     REQUIRE(outcome);
     const std::string json = to_json(scenario, *planning, 0);
-    const std::string table = to_table(scenario, *planning);
+    const std::string table = to_table(scenario, *planning).print();
     REQUIRE(winner.peak_memory.size() == winner.candidate.stages.size());
     for (std::size_t s = 0; s < winner.peak_memory.size(); ++s) {
       Bytes peak;

@@ -116,13 +116,13 @@ TEST_CASE("a wait names the link, the op that was late and the device of another
 TEST_CASE("a wait of all copies is told once") {
   const Outcome outcome = predict_example(
       "worked-example", {"cluster.devices=6", "plan.stages=2", "plan.data_parallel=3"});
-  const std::string text = to_table(outcome, explain(outcome), {});
+  const std::string text = to_table(outcome, explain(outcome), {}).print();
   const std::string one = "0B0 waited for 1B0 over link 3-0 (";
   const auto at = text.find(one);
   REQUIRE(at != std::string::npos);
   CHECK(text.find("; 2 more devices likewise)\n", at) < text.find('\n', at));
   CHECK(text.find("0B0 waited for 1B0 over link 4-1") == std::string::npos);
-  const std::string of_device = to_table(outcome, explain(outcome), DeviceId{1});
+  const std::string of_device = to_table(outcome, explain(outcome), DeviceId{1}).print();
   CHECK(of_device.find("0B0 waited for 1B0 over link 4-1 (") != std::string::npos);
   CHECK(of_device.find("likewise") == std::string::npos);
 }

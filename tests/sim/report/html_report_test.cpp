@@ -175,14 +175,26 @@ void check_columns(const Outcome& p) {
   }
   for (std::uint32_t slot = 0; slot < p.graph.slots(); ++slot) {
     const std::uint32_t points = layout.memory_points[slot];
-    std::int64_t at = 0, bytes_held = 0, max = 0;
+    std::int64_t at = 0, bytes_held = 0, activations = 0, max = 0;
+    std::vector<std::int64_t> held;
+    bool has_peak = false;
     for (std::uint32_t i = 0; i < points; ++i) at += static_cast<std::int64_t>(reader.next());
     CHECK(at <= layout.makespan);
     for (std::uint32_t i = 0; i < points; ++i) {
       bytes_held += reader.next_signed();
+      held.push_back(bytes_held);
       max = std::max(max, bytes_held);
     }
-    CHECK(max == p.memory[slot].peak.sum().count);
+    const MemoryParts& peak = p.memory[slot].peak;
+    const std::int64_t fixed = (peak.sum() - peak.activations - peak.buffers).count;
+    for (std::uint32_t i = 0; i < points; ++i) {
+      activations += reader.next_signed();
+      CHECK(activations >= 0);
+      CHECK(activations + fixed <= held[i]);
+      has_peak = has_peak || (held[i] == max && activations == peak.activations.count);
+    }
+    CHECK(max == peak.sum().count);
+    CHECK(has_peak);
   }
   CHECK(reader.at_end());
 }

@@ -106,11 +106,12 @@ TEST_CASE("notes and estimates are told once, with the runs that they hold for")
   CHECK(notes[0].runs == std::vector<std::size_t>{1, 2});  // stages are raised
   CHECK(notes[1].runs == std::vector<std::size_t>{2, 3});  // backwards are halved
   REQUIRE(shared_estimates(runs).size() == 1);
-  const std::string table = to_table(runs);
+  const std::string table = to_table(runs).print();
   has(table, "\nnote (il and zb-v): plan.stages is 4, one on each of 4 devices; ");
   has(table, "\nestimated (zb-v and zb-h1): I and W of 8 layers: half of the backward each");
   // One that holds for all runs names none.
-  has(to_table({run("a", {"plan.stages=2"}), run("b", {"plan.stages=2", "schedule.name=gpipe"})}),
+  has(to_table({run("a", {"plan.stages=2"}), run("b", {"plan.stages=2", "schedule.name=gpipe"})})
+          .print(),
       "\nnote: devices without a stage: 2 of 4\n");
 }
 

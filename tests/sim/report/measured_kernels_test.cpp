@@ -199,7 +199,7 @@ TEST_CASE("a search by measured kernels tries no other rates, and calls nothing 
     const SearchReport told = told_with("h100-sxm", {unpublished});
     CHECK_FALSE(told.too_close);
     CHECK(told.others.size() == 2);
-    CHECK(to_table(told).find(order_sentence()) == std::string::npos);
+    CHECK(to_table(told).print().find(order_sentence()) == std::string::npos);
     const auto json = nlohmann::json::parse(to_json(told, "1"));
     CHECK_FALSE(json.contains("too_close_to_first"));
     CHECK(json.at("other_speeds").size() == 2);

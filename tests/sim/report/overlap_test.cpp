@@ -187,7 +187,7 @@ TEST_CASE("an op in parts varies, and is told, as the whole") {
   CHECK(explanation.stages[0].critical == 8);
   const auto node = find_op(parts.graph, "0B0");
   REQUIRE(node);
-  const std::string told = op_table(parts, *node);
+  const std::string told = op_table(parts, *node).print();
   CHECK(told.find("0B0 on device 0: 16 ms to 48 ms\n  it began when 0F0 had ended") !=
         std::string::npos);
 }

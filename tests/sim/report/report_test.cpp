@@ -14,7 +14,7 @@
 namespace plumbline::test {
 namespace {
 
-TEST_CASE("rows that count up and are alike but for that are one") {
+TEST_CASE("rows that are alike but for their numbers are one") {
   Table table;
   table.row({"device", "busy"});
   table.row({"0", "1 ms"});
@@ -27,12 +27,19 @@ TEST_CASE("rows that count up and are alike but for that are one") {
   table.row({"8", "2 ms"});
   table.join_alike();
   CHECK(table.print() ==
-        "  device  busy\n"
-        "  0-1     1 ms\n"
-        "  2       1 ms  NO\n"
-        "  3       1 ms\n"
-        "  5-7     1 ms\n"
-        "  8       2 ms\n");
+        "  device     busy\n"
+        "  0-1,3,5-7  1 ms\n"
+        "  2          1 ms  NO\n"
+        "  8          2 ms\n");
+}
+
+TEST_CASE("devices that are alike have one name") {
+  CHECK(alike_name({3}) == "3");
+  CHECK(alike_name({4, 5, 6, 7}) == "4-7");
+  CHECK(alike_name({0, 2}) == "0,2");
+  CHECK(alike_name({0, 4, 8, 12, 16}) == "0,4,..,16");
+  CHECK(alike_name({0, 1, 2, 5}) == "0-2,5");
+  CHECK(alike_name({1, 3, 10, 30, 100, 300, 1000}) == "1 and 6 more");
 }
 
 std::string report_of(int copies) {
@@ -45,7 +52,7 @@ std::string report_of(int copies) {
   REQUIRE(scenario);
   const auto prediction = predict(*scenario);
   REQUIRE(prediction);
-  return to_table(*prediction, TimelineStyle{});
+  return to_table(*prediction, TimelineStyle{}).print();
 }
 
 std::size_t count(const std::string& text, const std::string& part) {
@@ -54,17 +61,19 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-TEST_CASE("of more than sixteen devices those that are alike share a line in every table") {
-  const std::string few = report_of(4);
-  CHECK(count(few, "\n  15 ") == 3);
-  CHECK(count(few, "\n  device 15 ") == 1);
-  CHECK(count(few, "0-3") == 0);
-  const std::string many = report_of(5);
-  CHECK(count(many, "\n  0-4 ") == 2);
-  CHECK(count(many, "\n  15-19 ") == 2);
-  CHECK(count(many, "\n  0-19 ") == 1);  // all hold the same
-  CHECK(count(many, "\n  device 5-9 ") == 1);
-  CHECK(count(many, "\n  device ") == 3 + 4);  // headers of tables among them
+TEST_CASE("devices that are alike share a row in every table and in the timeline") {
+  for (const int copies : {2, 5}) {
+    const std::string text = report_of(copies);
+    CAPTURE(text);
+    const auto named = [&](int stage) {
+      return " " + std::to_string(stage * copies) + "-" + std::to_string((stage + 1) * copies - 1);
+    };
+    CHECK(count(text, "\n " + named(0) + " ") == 2);  // of stage 0: what it does, why it is idle
+    CHECK(count(text, "\n " + named(3) + " ") == 2);
+    CHECK(count(text, "\n  0-" + std::to_string(4 * copies - 1) + " ") == 1);  // all hold the same
+    CHECK(count(text, "\n  device" + named(1) + " ") == 1);
+    CHECK(count(text, "\n  device ") == 3 + 4);  // headers of tables among them
+  }
 }
 
 }  // namespace

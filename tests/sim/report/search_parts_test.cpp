@@ -67,7 +67,7 @@ std::vector<std::string> told_of(const SearchPart& part) {
   SearchSelection selection = best(7);
   selection.distinct = true;
   const SearchReport report = std::move(tally).report(std::move(selection));
-  return {to_table(report), to_csv(report), to_markdown(report), to_json(report, "1"),
+  return {to_table(report).print(), to_csv(report), to_markdown(report), to_json(report, "1"),
           html_report(report, "", "1")};
 }
 

@@ -145,7 +145,8 @@ TEST_CASE("of a key with several values the file's stands, else the first, and i
   CHECK(first.chosen == std::vector<std::string>{"schedule.bucket=1 MB"});
   CHECK(first.numbers == standing({"schedule.bucket=1 MB"}).numbers);
   const std::string table =
-      to_table(report_of(search_of(text, {"cluster.gpus=4,8", "schedule.name=1f1b"}, true)));
+      to_table(report_of(search_of(text, {"cluster.gpus=4,8", "schedule.name=1f1b"}, true)))
+          .print();
   CAPTURE(table);
   CHECK(table.find("the scenario as it stands: ") != std::string::npos);
   CHECK(table.find(" samples/s with cluster.gpus=8") != std::string::npos);
@@ -157,7 +158,7 @@ TEST_CASE("a scenario that cannot run as it stands says why") {
   const std::string text =
       scenario_text(folder, "plan: {stages: 16}\nschedule: {name: 1f1b, micro_batches: 2}\n");
   const std::string table =
-      to_table(report_of(search_of(text, {"model.context_parallel=1"}, true), best(1)));
+      to_table(report_of(search_of(text, {"model.context_parallel=1"}, true), best(1))).print();
   CAPTURE(table);
   CHECK(
       table.find("\nthe scenario as it stands cannot run: the number of stages is 16, but that of "
@@ -173,13 +174,15 @@ TEST_CASE("what is kept is told, and that --free searches it") {
                                        "schedule.name", "schedule.micro_batches",
                                        "schedule.recompute"});
   CHECK(to_table(report_of(kept))
+            .print()
             .find("\n  kept as given: plan.stages, plan.partition, "
                   "plan.data_parallel, schedule.name, schedule.micro_batches, "
                   "schedule.recompute; "
                   "--free searches what the scenario gives, too\n") != std::string::npos);
   CHECK(search_of(text, {"plan.stages=2"}, true).facts().kept_keys == Keys{"plan.stages"});
   CHECK(search_of(text, {}, true).facts().kept_keys.empty());
-  CHECK(to_table(report_of(search_of(text, {}, true))).find("kept as given") == std::string::npos);
+  CHECK(to_table(report_of(search_of(text, {}, true))).print().find("kept as given") ==
+        std::string::npos);
   CHECK(refusal(text, {"plan.stages=2", "plan={stages: 4}"}) ==
         "'plan' replaces what 'plan.stages' sets");
 }
@@ -208,8 +211,9 @@ TEST_CASE("distinct rows are the best of each tensor, context, expert and pipeli
   REQUIRE(two.rows.size() == 2);
   CHECK(two.rows[1].layout == first[1].layout);
   CHECK(two.best.size() == std::min<std::size_t>(first.size(), 10));
-  CHECK(to_table(two).find(" that fit: the best of each tensor, context, expert and pipeline "
-                           "size\n") != std::string::npos);
+  CHECK(
+      to_table(two).print().find(" that fit: the best of each tensor, context, expert and pipeline "
+                                 "size\n") != std::string::npos);
 }
 
 TEST_CASE("Markdown and the page have the rows of the table") {
@@ -219,7 +223,7 @@ TEST_CASE("Markdown and the page have the rows of the table") {
   const std::string markdown = to_markdown(report);
   CAPTURE(markdown);
   CHECK(markdown.starts_with("small: "));
-  CHECK(markdown.find("\n|  | tensor |") != std::string::npos);
+  CHECK(markdown.find("\n|  | TP |") != std::string::npos);
   CHECK(markdown.find("\n|---|---:|") != std::string::npos);
   for (const char* row : {"\n| 1 |", "\n| 2 |", "\n| 3 |"})
     CHECK(markdown.find(row) != std::string::npos);

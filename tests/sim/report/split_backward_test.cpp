@@ -74,8 +74,8 @@ TEST_CASE("a backward that is given as one time is halved under every order with
         "as W (backward_weight)";
     const std::vector<std::string>& notes = whole.setup.notes;
     CHECK(std::count(notes.begin(), notes.end(), note) == 1);
-    for (const std::string& text :
-         {to_table(whole, std::nullopt), to_table(whole, explain(whole), std::nullopt)}) {
+    for (const std::string& text : {to_table(whole, std::nullopt).print(),
+                                    to_table(whole, explain(whole), std::nullopt).print()}) {
       CAPTURE(text);
       CHECK(text.find("\nestimated: I and W of 2 layers") != std::string::npos);
       CHECK(text.find("\nnote: 2 layers give") != std::string::npos);

@@ -194,7 +194,7 @@ TEST_CASE("a sweep tells stages that were raised and rows that are not alike") {
     SweepResult result = sweep->header();
     for (std::uint64_t point = 0; point < sweep->points(); ++point)
       result.rows.push_back(sweep->evaluate(point));
-    return to_table(report(std::move(result), {}));
+    return to_table(report(std::move(result), {})).print();
   };
   const auto has = [](const std::string& text, const std::string& part) {
     CAPTURE(text);

@@ -16,7 +16,7 @@ std::string table_of(const std::string& text) {
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
   const auto pipeline = resolve_setup(*scenario, /*for_run=*/false);
   REQUIRE_MESSAGE(pipeline, (pipeline ? "" : to_text(pipeline.problems())));
-  return stage_table(*pipeline);
+  return stage_table(*pipeline).print();
 }
 
 const std::string kLayers =
@@ -36,18 +36,18 @@ TEST_CASE("each stage tells its layers, its devices in all copies, its times and
         "all stages take the same\n");
 }
 
-TEST_CASE("what is made again stands apart, and the slowest stage is counted by replicas") {
+TEST_CASE("recomputation stands apart, and the slowest stage is counted by replicas") {
   // 3 + 6 + 3 ms on two devices, 3 + 6 + 3 on one.
   CHECK(table_of(kLayers +
                  "cluster: {devices: 3}\nplan: {partition: [[a, b], [c]], replicas: [2, 1]}\n"
                  "schedule: {name: gpipe, micro_batches: 2, recompute: full}\n") ==
-        "  stage  layers  from  to  devices  forward  backward  again  update  parameters  kept  "
-        "sends\n"
-        "  0           2     a   b      0-1     3 ms      6 ms   3 ms    1 ms       4 MiB   0 B  "
-        "4 MiB\n"
-        "  1           1     c   c        2     3 ms      6 ms   3 ms     0 s         0 B   0 B   "
-        " 0 B\n"
-        "slowest: stage 1, which takes 1.333 times the mean of all\n");
+        "  stage  layers  from  to  devices  forward  backward  recompute  update  parameters  "
+        "kept  sends\n"
+        "  0           2     a   b      0-1     3 ms      6 ms       3 ms    1 ms       4 MiB   "
+        "0 B  4 MiB\n"
+        "  1           1     c   c        2     3 ms      6 ms       3 ms     0 s         0 B   "
+        "0 B    0 B\n"
+        "slowest: stage 1 takes 1.333 times the mean of all stages\n");
 }
 
 TEST_CASE("one stage has nothing to be compared with") {

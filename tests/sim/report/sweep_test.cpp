@@ -348,7 +348,7 @@ std::vector<std::string> all_texts(const SweepResult& result) {
     }
     const SweepReport told = report(result, selection);
     for (const std::string& text :
-         {to_table(told), to_csv(told), to_markdown(told), to_json(told, "1")})
+         {to_table(told).print(), to_csv(told), to_markdown(told), to_json(told, "1")})
       texts.push_back(text);
   }
   return texts;

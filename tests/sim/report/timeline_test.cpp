@@ -130,8 +130,11 @@ TEST_CASE("one narrow op makes shares of its columns alone") {
         "            0        42 ms\n"
         "  device 0 │▃······0▓▓▓▓▓▓│\n"
         "  device 1 │▅0▓▓▓▓▓·······│\n"
-        "  ▓ backward  · idle; numbers are micro-batches\n"
-        "  ▁ to █ the busy share of a column of 3 ms, where an op is narrower\n");
+        "  ▓ backward  · idle\n"
+        "  numbers are micro-batches\n"
+        "  ▁ to █ how much of a\n"
+        "    column of 3 ms is busy,\n"
+        "    where an op is narrower\n");
 }
 
 TEST_CASE("GPipe on two devices as text, in every style") {
@@ -142,15 +145,15 @@ TEST_CASE("GPipe on two devices as text, in every style") {
         "            0                  12 ms\n"
         "  device 0 │0░1░2░······0▓▓▓1▓▓▓2▓▓▓│\n"
         "  device 1 │··0░1░2░0▓▓▓1▓▓▓2▓▓▓····│\n"
-        "  ░ forward  ▓ backward  · idle; numbers are micro-batches\n");
+        "  ░ forward  ▓ backward  · idle\n  numbers are micro-batches\n");
   CHECK(timeline(p, {.width = 37, .unicode = false, .color = false}) ==
         "            0                  12 ms\n"
         "  device 0 |0f1f2f......0BBB1BBB2BBB|\n"
         "  device 1 |..0f1f2f0BBB1BBB2BBB....|\n"
-        "  f forward  B backward  . idle; numbers are micro-batches\n");
+        "  f forward  B backward  . idle\n  numbers are micro-batches\n");
   const std::string colored = timeline(p, {.width = 37, .unicode = false, .color = true});
   CHECK(colored.find("\x1b[34m0f\x1b[0m\x1b[34m1f\x1b[0m") != std::string::npos);
-  CHECK(timeline(p, {.width = 20, .unicode = false, .color = false}).find("busy share") !=
+  CHECK(timeline(p, {.width = 20, .unicode = false, .color = false}).find("how much of") !=
         std::string::npos);
 }
 

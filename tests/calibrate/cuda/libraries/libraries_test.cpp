@@ -139,7 +139,7 @@ TEST_CASE("a library that tells no version is passed over") {
   const auto library = load_cuda_library(kind, {{"", "the loader's path"}});
   REQUIRE_FALSE(library);
   CHECK(library.problems()[0].detail ==
-        "  the loader's path: tells no version by cublasLtGetVersion\n");
+        "  the loader's path: states no version by cublasLtGetVersion\n");
 }
 
 TEST_CASE("version numbers") {
