@@ -193,6 +193,12 @@ std::optional<std::uint32_t> device_number(const std::string& name) {
   return static_cast<std::uint32_t>(*number.value);
 }
 
+std::vector<DeviceId> as_devices(const std::vector<std::uint32_t>& numbers) {
+  std::vector<DeviceId> devices;
+  for (const std::uint32_t number : numbers) devices.push_back(DeviceId{number});
+  return devices;
+}
+
 std::string without_end(std::string line) {
   while (!line.empty() && line.back() == ' ') line.pop_back();
   return line;
@@ -235,6 +241,10 @@ void Table::join_alike() {
     }
     if (number) numbers[into].push_back(*number);
     if (numbers[into].size() > 1) rows[into].front() = alike_name(numbers[into]);
+  }
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (numbers[row].size() > 1 && rows[row].front().ends_with(" more"))
+      remarks[row] += (remarks[row].empty() ? "" : "; ") + ranges(as_devices(numbers[row]));
   }
   rows_ = std::move(rows);
   remarks_ = std::move(remarks);
@@ -299,9 +309,7 @@ std::string alike_name(const std::vector<std::uint32_t>& numbers) {
   bool is_even = count > 3 && step > 1;
   for (std::size_t i = 1; i < count; ++i) is_even = is_even && numbers[i] - numbers[i - 1] == step;
   if (is_even) return fmt::format("{},{},..,{}", numbers[0], numbers[1], numbers.back());
-  std::vector<DeviceId> devices;
-  for (const std::uint32_t number : numbers) devices.push_back(DeviceId{number});
-  std::string text = ranges(devices);
+  std::string text = ranges(as_devices(numbers));
   if (text.size() <= longest) return text;
   return fmt::format("{} and {} more", numbers.front(), count - 1);
 }

@@ -25,7 +25,8 @@ class Table {
     remarks_.push_back(std::move(remark));
   }
   /// Joins rows that have numbers in their first cells and are equal in all others. The joined row
-  /// stands where the first of them stood, and is named by `alike_name`.
+  /// stands where the first of them stood, and is named by `alike_name`; its remark lists numbers
+  /// that the name leaves out.
   void join_alike();
   /// Says that the first row is none of titles, which may be broken.
   void has_no_header() { has_header_ = false; }

@@ -280,7 +280,7 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   command
       ->add_option("--batch", arguments->options.batches,
-                   "samples of a micro-batch; several, parted by commas, are all measured")
+                   "samples of a micro-batch; several, separated by commas, are all measured")
       ->delimiter(',')
       ->check(between(1, kMaxBatch))
       ->type_name("N")

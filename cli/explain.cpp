@@ -73,10 +73,10 @@ void add_explain(CLI::App& app, int& exit_code) {
       app.add_subcommand("explain", "critical path, causes of idle time, what to speed up first");
   add_scenario_arguments(*command, *arguments);
   CLI::Option* json = command->add_flag("--json", arguments->json, "print JSON and nothing else");
-  CLI::Option* op = command->add_option("--op", arguments->op, "tell of one op: 1F3")
+  CLI::Option* op = command->add_option("--op", arguments->op, "explain one op: 1F3")
                         ->type_name("OP")
                         ->excludes(json);
-  command->add_option("--device", arguments->device, "tell why one device was idle")
+  command->add_option("--device", arguments->device, "say why one device was idle")
       ->type_name("N")
       ->excludes(json)
       ->excludes(op);

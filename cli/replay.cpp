@@ -97,6 +97,7 @@ RecordCheck checked(const RecordCheckArguments& arguments, Record then) {
   const FolderGuard folder(then.directory);
   check.is_elsewhere = !folder.is_there();
   for (const RecordedFile& input : then.inputs) check.inputs.push_back(state_of(input));
+  for (const RecordedFile& output : then.outputs) check.outputs.push_back(state_of(output));
   check.then = std::move(then);
   if (!check.lacks_input() && (arguments.rerun || !measures(check.then)))
     check.now = run_again(check.then);
@@ -147,7 +148,7 @@ void add_record_check(CLI::App& command, RecordCheckArguments& arguments) {
   for (const char* const other : {"overrides", "--graph", "--stages", "--batch"})
     record->excludes(command.get_option(other));
   command.add_flag("--rerun", arguments.rerun,
-                   "with --record: also run again what measures, though its figures differ");
+                   "with --record: also repeat measurements, though their figures will differ");
 }
 
 int check_record(const RecordCheckArguments& arguments, const PageArguments& page,

@@ -97,8 +97,8 @@ void add_search(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--missing", arguments->missing,
-          "write here (CSV) which kernels of all layouts cluster.device.kernels lacks, the "
-          "weightiest first")
+          "write here (CSV) which kernels of all layouts cluster.device.kernels lacks, those with "
+          "the largest share of the time first")
       ->type_name("FILE");
   add_work_options(*command, *arguments);
   command->callback([arguments, command, &exit_code] {

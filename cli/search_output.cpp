@@ -30,9 +30,10 @@ std::string to_text(const SearchReport& report, const SearchOptions& options) {
 }  // namespace
 
 void add_distinct_option(CLI::App& command, bool& distinct) {
-  command.add_flag("--distinct", distinct,
-                   "of a search: only the best of each combination of tensor, context, expert and "
-                   "pipeline sizes");
+  command.add_flag(
+      "--distinct", distinct,
+      "of a search: only the best layout of each combination of tensor, context, expert and "
+      "pipeline sizes");
 }
 
 Result<SearchSelection> read_selection(const SearchOptions& options, const SearchFacts& facts) {

@@ -195,7 +195,9 @@ Diagnostic unexpected(const CLI::App& app, const CLI::App& command) {
   }
   if (help.empty()) help = such_as(command);
   return input_error(
-      {}, fmt::format("'{}' is nothing that {} takes", clipped(said), full_name(command)),
+      {},
+      fmt::format("'{}' is {} {}", clipped(said),
+                  is_option(said) ? "no option of" : "one word too many for", full_name(command)),
       std::move(help));
 }
 

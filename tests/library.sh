@@ -23,6 +23,6 @@ contains() {  # contains PROGRAM TEXT
   text=$("$programs/library_$1") || fail "$1 ends with $?"
   [[ $text == *$2* ]] || fail "$1 does not say '$2': $text"
 }
-contains predict 'ms, with 100 us an op ' && contains sweep 'point 5: 57 ms' && contains search 'tensor 8, ' && contains validate 'gpipe'  # calibrate takes seconds
+contains predict 'ms, with 100 us an op ' && contains sweep 'point 5: 57 ms' && contains search 'TP 8, ' && contains validate 'gpipe'  # calibrate takes seconds
 ((failed == 0)) && echo "passed"
 exit "$failed"

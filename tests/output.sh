@@ -179,15 +179,15 @@ for words in simulate explain "check -o $work/told"; do
 done
 told=$("$plumbline" bubble --stages 4 --micro-batches 8 --chunks 2 2>&1)
 expect "an option that is none is exit 2" 2 $?
-[ "$told" = "error: '--chunks' is nothing that plumbline bubble takes
+[ "$told" = "error: '--chunks' is no option of plumbline bubble
   help: such as: plumbline bubble --stages 4 --micro-batches 16; plumbline bubble --help says what it takes" ]
 expect "and is told by its name" 0 $?
 told=$("$plumbline" --jsn simulate $example 2>&1)
-[ "$told" = "error: '--jsn' is nothing that plumbline takes
+[ "$told" = "error: '--jsn' is no option of plumbline
   help: plumbline --help says what it takes" ]
 expect "in front of a command as well" 0 $?
 told=$("$plumbline" simulate $example --no-timelin 2>&1)
-[ "$told" = "error: '--no-timelin' is nothing that plumbline simulate takes
+[ "$told" = "error: '--no-timelin' is no option of plumbline simulate
   help: did you mean '--no-timeline'?" ]
 expect "with the one that is like it" 0 $?
 "$plumbline" simulate --json $example > "$work/again.json"

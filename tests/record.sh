@@ -74,7 +74,7 @@ expect "the page does not name the record" 0 "$(grep -c 'files.json' page.html)"
 expect "files are outputs" "out.txt page.html t.json.gz" "$(echo $(sed -n '/"outputs"/,/"exit_code"/s/.*"path": "\(.*\)",/\1/p' files.json))"
 for file in page.html t.json.gz out.txt; do echo mine > $file; done
 check "with files" 0 "the same: inputs and output" files.json
-expect "files are compared" 3 "$(grep -c '^  file .* same$' checked)"
+expect "files are compared" 3 "$(grep -c '^  file .* same  the file that is here has changed since$' checked)"
 expect "and not written over" "mine mine mine" "$(echo $(cat page.html t.json.gz out.txt))"
 sed -i '/"path": "page.html"/,/sha256/s/"sha256": "./"sha256": "x/' files.json
 check "another page" 1 "differs: file page.html" files.json
@@ -158,7 +158,7 @@ refuse "a command that has no record" 2 "'check' is no subcommand that is record
 refuse "check without anything" 2 'plumbline check needs SCENARIO' check
 refuse "a scenario and a record" 2 'do not go together' check s.yaml --record r.json
 refuse "--rerun alone" 2 'rerun' check s.yaml --rerun
-refuse "schedule has no record" 2 "'--record' is nothing that plumbline schedule takes" schedule s.yaml --record x.json
+refuse "schedule has no record" 2 "'--record' is no option of plumbline schedule" schedule s.yaml --record x.json
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -47,9 +47,9 @@ GroupText text_of(ResultGroup group) {
               "part"};
     case ResultGroup::networks:
       return {"Networks trained on CPU cores", "networks, on `cpu`",
-              "Each network is calibrated on two cores with micro-batches of 16 samples, its "
-              "schedules are predicted from that\nprofile alone, and then trained for real on the "
-              "same cores: `plan.partition: balanced`, free links.",
+              "Each network is calibrated on two cores with micro-batches of 16 samples. Its "
+              "schedules are predicted from that\nprofile alone. Then they are trained for real on "
+              "the same cores, with `plan.partition: balanced` and free links.",
               "network"};
     case ResultGroup::schedules:
       return {
@@ -65,34 +65,37 @@ GroupText text_of(ResultGroup group) {
               "(`schedule.bucket`), beside the last backward.",
               "network"};
     case ResultGroup::links:
-      return {"Links between CPU cores", "networks over slow links, on `cpu`",
-              "The networks and profiles of the first table, over links of 200 MB/s with a latency "
-              "of 0.5 ms, which the tool holds tensors\nback for: *overlapped* with compute, or "
-              "*blocking* both devices. Cores share their memory, so no link is measured.",
-              "network"};
+      return {
+          "Links between CPU cores", "networks over slow links, on `cpu`",
+          "The networks and profiles of the first table, over links of 200 MB/s with a latency "
+          "of 0.5 ms. Cores share their memory,\nso no link is measured: the tool holds tensors "
+          "back for as long. *Overlapped*: beside compute. *Blocking*: both devices wait.",
+          "network"};
     case ResultGroup::recomputation:
-      return {"Recomputation on CPU cores", "networks with recomputation, on `cpu`",
-              "The networks and profiles of the first table: as they are, with the forward of a "
-              "stage run again before its backward\n(*full*), and with that of each layer "
-              "(*layers*). Profiles know nothing of forwards that are run again.",
-              "network"};
+      return {
+          "Recomputation on CPU cores", "networks with recomputation, on `cpu`",
+          "The networks and profiles of the first table: as they are, with each stage's forward "
+          "recomputed before its backward\n(*full*), and with each layer's (*layers*). Profiles "
+          "know nothing of recomputed forwards.",
+          "network"};
     case ResultGroup::gpu_spins:
       return {
           "Spinning kernels on a GPU", "kernels that spin, on parts of a GPU",
-          "One GPU split into parts that work side by side (green contexts), on `cuda`: each op "
-          "is a kernel that spins for its\nmodelled time, tensors are copied over links that "
-          "are held at 2 GB/s (and 20 us, but on eight), and what a launch and\na hand-over "
-          "take was calibrated. What is left is what holding a link takes, and the tool's "
+          "One GPU split into parts that work side by side (green contexts), on `cuda`. Each op "
+          "is a kernel that spins for its\nmodelled time. Tensors are copied over links that are "
+          "held at 2 GB/s, with 20 us but on eight parts. What a launch and\na hand-over take was "
+          "calibrated. What is left is what holding a link takes, and the tool's "
           "own.",
           "parts"};
     case ResultGroup::gpu_networks:
-      return {"Networks trained on a GPU", "networks, on parts of a GPU",
-              "On `cuda`: each network is calibrated on all parts of one GPU at work, its "
-              "schedules are predicted from that profile\nalone, and then trained for real on the "
-              "same parts: `plan.partition: balanced`, measured links, cuBLASLt and cuDNN.\n"
-              "*blocking*: copies hold both ends, as `.to()` does; *hybrid*: two pipelines that "
-              "share their gradients.",
-              "network, parts"};
+      return {
+          "Networks trained on a GPU", "networks, on parts of a GPU",
+          "On `cuda`. Each network is calibrated on all parts of one GPU at work. Its schedules "
+          "are predicted from that profile\nalone. Then they are trained for real on the same "
+          "parts, with `plan.partition: balanced`, measured links, cuBLASLt and cuDNN.\n"
+          "*blocking*: copies hold both ends, as `.to()` does; *hybrid*: two pipelines that "
+          "share their gradients.",
+          "network, parts"};
   }
   return {};
 }
@@ -106,10 +109,10 @@ Files of_group(const std::vector<ResultFile>& results, ResultGroup group) {
   return files;
 }
 
-/// The value under `key`, or "not told".
+/// The value under `key`, or "not stated".
 std::string fact(const std::map<std::string, std::string>& facts, const std::string& key) {
   const auto found = facts.find(key);
-  return found == facts.end() ? "not told" : found->second;
+  return found == facts.end() ? "not stated" : found->second;
 }
 
 /// The distinct values under `key` in all results, in the order of the results.
@@ -380,7 +383,7 @@ std::string head(const std::vector<ResultFile>& results) {
       "-->\n\n"
       "How far predictions are from runs of the same schedules. An error is predicted / measured - "
       "1 of the iteration\ntime: **negative means predicted too fast**. What the "
-      "verdicts and causes mean is told "
+      "verdicts and causes mean stands "
       "in\n[running.md](../how-to/running.md#reading-validate).\n\n";
   for (const std::string& more : {warning(results), missing_groups(results)}) {
     if (!more.empty()) text += more + '\n';
@@ -396,11 +399,12 @@ std::string overview(const std::vector<ResultFile>& results) {
       rows.push_back(summary_row(text_of(group).row, summarize(files), is_ranked(group)));
   }
   return "\n## In short\n\n" + markdown_table(rows, kSummaryLeft) +
-         "\n*Peak memory*: `exact` is to the byte; `ties` is a buffer more, where what the "
-         "prediction puts at one instant came\none after the other; `order` is another order of "
-         "events, of which the same rules say what was measured. *Pairs* are\nof runs of one "
-         "model and number of devices, by samples per second; those whose measured times differ "
-         "by no more than\ntheir noise are not counted; *tau* is Kendall's, over the others.\n";
+         "\n*Peak memory*: `exact` is to the byte. `ties` is a buffer more: what the prediction "
+         "puts "
+         "at one instant came one after the\nother. `order` is another order of events, for which "
+         "the same rules give what was measured. *Pairs* are of runs of one\nmodel and number of "
+         "devices, by samples per second. Those whose measured times differ by no more than their "
+         "noise are\nnot counted. *Tau* is Kendall's, over the others.\n";
 }
 
 /// "1.70 % (+4.11 %)".

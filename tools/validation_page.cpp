@@ -63,7 +63,7 @@ Result<std::map<std::string, std::string>> machine_of(const std::string& path) {
   const auto& provenance = model->profile.provenance;
   const auto told = [&](const char* key) {
     const auto found = provenance.find(key);
-    return found == provenance.end() ? std::string("not told") : found->second;
+    return found == provenance.end() ? std::string("not stated") : found->second;
   };
   std::map<std::string, std::string> facts = {
       {"processor", told("device")},
@@ -114,7 +114,7 @@ std::string why_not_current(const ResultFile& file, bool is_short) {
   const auto now = this_machine("");
   for (const char* key : {"commit", "processor", "cores", "compiler", "library"}) {
     const auto found = file.machine.find(key);
-    const std::string was = found == file.machine.end() ? "not told" : found->second;
+    const std::string was = found == file.machine.end() ? "not stated" : found->second;
     if (was != now.at(key)) return fmt::format("{} was '{}' and is '{}'", key, was, now.at(key));
   }
   if (file.is_short != is_short)

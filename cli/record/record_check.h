@@ -29,8 +29,9 @@ struct RecordCheck {
   std::string commit;
   RecordedMachine machine;    ///< The machine now; its GPU is not asked for.
   bool is_elsewhere = false;  ///< The recorded folder is not here: the current one took its place.
-  std::vector<FileState> inputs;  ///< Parallel to then.inputs.
-  std::optional<Record> now;      ///< The command run again; nothing if it was not.
+  std::vector<FileState> inputs;   ///< Parallel to then.inputs.
+  std::vector<FileState> outputs;  ///< The written files as they are now, parallel to then.outputs.
+  std::optional<Record> now;       ///< The command run again; nothing if it was not.
 
   bool lacks_input() const;
   /// What differs, in words: "input net.yaml", "stdout". Empty if all that counts is the same. The

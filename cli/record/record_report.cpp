@@ -65,16 +65,27 @@ void add_text(Table& table, const std::string& what, const RecordedText& then,
           fmt::format("{} bytes, now {}", then.bytes, now.bytes));
 }
 
-void add_outputs(Table& table, const Record& then, const Record& now) {
-  for (const RecordedFile& file : then.outputs) {
+/// What has become of a file that the recorded command wrote; "" if nothing has.
+std::string on_disk(FileState state) {
+  if (state == FileState::same) return "";
+  return state == FileState::changed ? "the file that is here has changed since"
+                                     : "the file is not here";
+}
+
+void add_outputs(Table& table, const RecordCheck& check) {
+  const Record& now = *check.now;
+  for (std::size_t i = 0; i < check.then.outputs.size(); ++i) {
+    const RecordedFile& file = check.then.outputs[i];
     const auto found =
         std::find_if(now.outputs.begin(), now.outputs.end(),
                      [&](const RecordedFile& other) { return other.path == file.path; });
     if (found == now.outputs.end()) {
       add_row(table, "file " + file.path, "missing", "it is not written any more");
-    } else {
-      add_row(table, "file " + file.path, *found == file ? "same" : "differs",
+    } else if (*found != file) {
+      add_row(table, "file " + file.path, "differs",
               fmt::format("{} bytes, now {}", file.bytes, found->bytes));
+    } else {
+      table.row({printable("file " + file.path), "same"}, on_disk(check.outputs[i]));
     }
   }
 }
@@ -100,7 +111,7 @@ Table table_of(const RecordCheck& check) {
           fmt::format("{}, now {}", then.exit_code, check.now->exit_code));
   add_text(table, "stdout", then.printed, check.now->printed);
   add_text(table, "stderr", then.messages, check.now->messages);
-  add_outputs(table, then, *check.now);
+  add_outputs(table, check);
   return table;
 }
 

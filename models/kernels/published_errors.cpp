@@ -152,8 +152,8 @@ std::string estimate_of(const PublishedErrors& errors) {
 std::string order_sentence() {
   const PublishedPairs& pairs = kPublishedPairs;
   return fmt::format(
-      "which of two is faster is surer: of {} pairs of published runs of one model that were "
-      "predicted to be more than {:.0f} % apart, {:.0f} % are in the right order",
+      "of {} pairs of published runs of one model that were predicted to be more than {:.0f} % "
+      "apart, {:.0f} % are in the right order",
       pairs.pairs, 100 * kTooClose,
       100 * static_cast<double>(pairs.in_order) / static_cast<double>(pairs.pairs));
 }

@@ -102,9 +102,8 @@ std::string limit_of(const Sensitivity& sensitivity) {
 void add_sensitivities(const Outcome& p, const Explanation& e, Document& text) {
   const double whole = p.iteration_time_s;
   Table table;
-  table.row(
-      {"", "takes now", "in a row", "1 % less saves", "down to", "saves there", "of the time"});
-  table.may_lack({"in a row", "down to", "of the time"});
+  table.row({"", "takes now", "on path", "1 % less saves", "down to", "saves then", "of the time"});
+  table.may_lack({"on path", "down to", "of the time"});
   std::size_t shown = 0;
   std::size_t gaining = 0;
   std::size_t singles = 0;

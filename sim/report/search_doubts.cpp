@@ -120,14 +120,14 @@ std::size_t close_to_first(const SearchReport& report) {
 
 std::string words_of(const OtherDevice& other, const SearchReport& report) {
   if (other.part.empty())
-    return fmt::format("at {:g} % of the peaks instead of {:g} %", 100 * other.share,
-                       100 * report.efficiency);
-  return fmt::format("with {} at {:g} % of their speed", other.part, 100 * other.share);
+    return fmt::format("if devices reached {:g} % of their peaks instead of {:g} %",
+                       100 * other.share, 100 * report.efficiency);
+  return fmt::format("if {} ran at {:g} % of their speed", other.part, 100 * other.share);
 }
 
 std::string words_on_close(const SearchReport& report) {
   const std::size_t close = *report.too_close;
-  const std::string within = fmt::format("within {:g} % of the first", 100 * kTooClose);
+  const std::string within = fmt::format("within {:g} % of number 1", 100 * kTooClose);
   if (close == 0) return "no other layout is " + within;
   if (close == 1) return fmt::format("number 2 is {}: too close to call", within);
   const bool has_more = close + 1 == report.best.size() && report.feasible > report.best.size();
@@ -163,15 +163,15 @@ void try_other_devices(const Search& search, SearchReport& report) {
 
 std::vector<std::string> doubts(const SearchReport& report) {
   std::vector<std::string> lines;
-  if (report.too_close)
-    lines.push_back(fmt::format("{}; {}", words_on_close(report), order_sentence()));
+  if (report.too_close) lines.insert(lines.end(), {words_on_close(report), order_sentence()});
   for (const OtherDevice& other : report.others) {
     const std::string on = words_of(other, report);
-    lines.push_back(
-        other.first == 0
-            ? fmt::format("{} the first stays first of the best {}", on, report.best.size())
-            : fmt::format("{} number {} is first of the best {}, {} faster", on, other.first + 1,
-                          report.best.size(), percent(other.gain)));
+    lines.push_back(other.first == 0
+                        ? fmt::format("{}, number 1 would still be the first of the best {}", on,
+                                      report.best.size())
+                        : fmt::format("{}, number {} would be the first of the best {}, {} faster",
+                                      on, other.first + 1, report.best.size(),
+                                      percent(other.gain)));
   }
   if (report.others_untried)
     lines.push_back(

@@ -13,6 +13,7 @@
 
 #include "base/quantity.h"
 #include "base/table.h"
+#include "base/wrap.h"
 #include "schedules/generators/generators.h"
 #include "sim/planning/predict.h"
 #include "sim/report/report.h"
@@ -29,6 +30,40 @@ using Json = nlohmann::ordered_json;
 /// The lacking bytes of a row that does not fit.
 std::int64_t shortage_of(const SearchRow& row) {
   return row.row.numbers->peak_memory_bytes - *row.row.numbers->memory_limit_bytes;
+}
+
+/// The memory in which all reported layouts fit; "" if it is not known, or they differ in it.
+std::string memory_text(const SearchReport& report) {
+  std::optional<std::int64_t> limit;
+  for (const SearchRow& row : report.rows) {
+    const auto own = row.row.numbers->memory_limit_bytes;
+    if (!own || (limit && *limit != *own)) return "";
+    limit = own;
+  }
+  return limit ? fmt::format("each device has {} for them, without cluster.reserve",
+                             to_text(Bytes{*limit}))
+               : "";
+}
+
+/// A command in lines that a shell takes as one, to fit an ordinary page. Quoted words stay whole.
+std::string command_lines(const std::string& command) {
+  constexpr std::size_t width = 96;
+  std::string text = " ";
+  std::size_t used = 1;
+  for (std::size_t at = 0; at < command.size();) {
+    char quote = 0;
+    std::size_t end = at;
+    for (; end < command.size() && (quote != 0 || command[end] != ' '); ++end) {
+      const char c = command[end];
+      if (quote == 0 ? c == '\'' || c == '"' : c == quote) quote = quote == 0 ? c : 0;
+    }
+    const std::string word = command.substr(at, end - at);
+    const bool fits = used + 1 + characters(word) <= width;
+    text += (fits ? " " : " \\\n      ") + word;
+    used = (fits ? used + 1 : 6) + characters(word);
+    at = end + 1;
+  }
+  return text;
 }
 
 std::string rate(std::optional<double> value) {
@@ -221,6 +256,7 @@ std::vector<std::string> remarks(const SearchReport& report) {
   if (report.cannot_run > 0)
     lines.push_back(
         fmt::format("cannot run: {} {}; the first: {}", report.cannot_run, of_all, report.why_not));
+  if (const std::string memory = memory_text(report); !memory.empty()) lines.push_back(memory);
   if (report.rows.size() < report.feasible)
     lines.push_back(fmt::format("shown: {} of {} that fit{}", report.rows.size(), report.feasible,
                                 report.selection.distinct
@@ -370,7 +406,7 @@ Document to_table(const SearchReport& report) {
   }
   const std::vector<std::string> lines = remarks(report);
   if (!lines.empty()) text.sentence(fmt::format("\n{}", fmt::join(lines, "\n")));
-  if (!report.command.empty()) text.verbatim(fmt::format("\nthe first:\n  {}", report.command));
+  if (!report.command.empty()) text.verbatim("\nthe first:\n" + command_lines(report.command));
   return text;
 }
 

@@ -27,12 +27,14 @@ class ScenarioReader {
       : path_(path), known_model_(model) {}
 
   Result<Scenario> read(const YamlNode& root) {
-    if (const YamlNode* kind = kind_of(root)) return other_kind(*kind);
+    if (const YamlNode* kind = value_of(root, "kind")) return other_kind(*kind);
+    if (const YamlNode* size = value_of(root, "hidden_size"); size && !value_of(root, "model"))
+      return model_config(*size);
     source_ = root.mark.source.get();
     SectionReader file(root, "", scenario_format(), problems_);
     file.require("version", "this is version: 1");
     file.require("model");
-    file.require("schedule");
+    file.require("schedule", "schedule: {name: 1f1b, micro_batches: 8}");
     file.count("version");
     if (auto name = file.text("name")) scenario_.name = name->value;
     if (scenario_.name.empty())
@@ -51,12 +53,16 @@ class ScenarioReader {
   }
 
  private:
-  /// The `kind` of a file, which a network or a profile has and a scenario has not.
-  static const YamlNode* kind_of(const YamlNode& root) {
-    const auto kind =
-        std::find_if(root.entries.begin(), root.entries.end(),
-                     [](const YamlNode::Entry& entry) { return entry.key == "kind"; });
-    return kind == root.entries.end() ? nullptr : &kind->value;
+  /// The value of a key at the top of a file; null if it has none.
+  static const YamlNode* value_of(const YamlNode& root, std::string_view key) {
+    const auto found = std::find_if(root.entries.begin(), root.entries.end(),
+                                    [&](const YamlNode::Entry& entry) { return entry.key == key; });
+    return found == root.entries.end() ? nullptr : &found->value;
+  }
+  Diagnostics model_config(const YamlNode& node) {
+    error(node.mark, "this is a model's config.json, and no scenario",
+          fmt::format("a scenario names it: model: {{huggingface: {}, sequence: 4096}}", path_));
+    return std::move(problems_);
   }
   static std::string other_kind_help(const std::string& kind) {
     std::string help = did_you_mean(kind, {"network", "profile", "kernels"});
@@ -119,7 +125,10 @@ class ScenarioReader {
     } else {
       section->child("file");
       section->require("name", fmt::format("one of {}", fmt::join(schedule_names(), ", ")));
-      if (!sizes_given(file)) section->require("micro_batches");
+      if (!sizes_given(file))
+        section->require(
+            "micro_batches",
+            "micro_batches: 8; or training.mini_batch_size and training.micro_batch_size");
     }
     micro_batches_given_ = section->has("micro_batches") || section->has("file");
     read_name(*section);

@@ -16,7 +16,10 @@ function areEqual(a, b) {
   return a.length === b.length && a.every((value, i) => value === b[i]);
 }
 
-/** Whether two slots do the same for the same stages at the same times, and wait for the same. */
+/**
+ * Whether two slots do the same for the same stages at the same times, wait for the same, and hold
+ * as much.
+ */
 export function areAlike(runs, a, b) {
   return runs.every((run) => {
     const first = run.starts[a];
@@ -27,7 +30,9 @@ export function areAlike(runs, a, b) {
         if (run[column][first + i] !== run[column][run.starts[b] + i]) return false;
     }
     return areEqual(run.gaps[a].begin, run.gaps[b].begin) &&
-        areEqual(run.gaps[a].cause, run.gaps[b].cause);
+        areEqual(run.gaps[a].cause, run.gaps[b].cause) &&
+        areEqual(run.memory[a].at, run.memory[b].at) &&
+        areEqual(run.memory[a].bytes, run.memory[b].bytes);
   });
 }
 

@@ -22,6 +22,8 @@ test('devices are alike that do the same at the same times for the same stages',
   assert.deepEqual(alikeGroups([run]), [[0, 2, 3], [1], [4]]);
   run.stage[run.starts[2] + 3] = 1;
   assert.deepEqual(alikeGroups([run]), [[0, 3], [1], [2], [4]]);
+  run.memory[3] = {at: [0], bytes: [1], activations: [1]};
+  assert.deepEqual(alikeGroups([run]), [[0], [1], [2], [3], [4]]);
   const measured = makeRun(5, [late, late, lane, lane, lane, []], {gaps});
   assert.equal(areAlike([run, measured], 0, 3), false);
 });

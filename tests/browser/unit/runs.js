@@ -21,6 +21,7 @@ export function makeRun(slots, lanes, {channels = [], gaps = []} = {}) {
     stage: items.map(() => 0),
     cost: items.map(() => 0),
     gaps,
+    memory: Array.from({length: slots}, () => ({at: [0], bytes: [0], activations: [0]})),
     layout: {
       channels,
       devices: Array.from({length: slots}, (_, i) => i),

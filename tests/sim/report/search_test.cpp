@@ -289,9 +289,9 @@ TEST_CASE("a search by kernels says who is too close to the first, and who is fi
   CHECK(report.others[0].part == "products");
   CHECK(report.others[1].part == "links");
   const std::string table = to_table(report).print();
-  CHECK(table.find("within 3 % of the first") != std::string::npos);
-  CHECK(table.find("with products at 80 % of their speed") != std::string::npos);
-  CHECK(table.find("with links at 80 % of their speed") != std::string::npos);
+  CHECK(table.find("within 3 % of number 1") != std::string::npos);
+  CHECK(table.find("if products ran at 80 % of their speed, number") != std::string::npos);
+  CHECK(table.find("if links ran at 80 % of their speed, number") != std::string::npos);
   CHECK(table.find("how sure the iteration time is: ") != std::string::npos);
   const Json json = Json::parse(to_json(report, "1.2.3"));
   CHECK(json.at("too_close_to_first") == *report.too_close);
