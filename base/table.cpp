@@ -195,6 +195,7 @@ std::optional<std::uint32_t> device_number(const std::string& name) {
 
 std::vector<DeviceId> as_devices(const std::vector<std::uint32_t>& numbers) {
   std::vector<DeviceId> devices;
+  devices.reserve(numbers.size());
   for (const std::uint32_t number : numbers) devices.push_back(DeviceId{number});
   return devices;
 }

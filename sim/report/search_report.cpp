@@ -51,11 +51,12 @@ std::string command_lines(const std::string& command) {
   std::string text = " ";
   std::size_t used = 1;
   for (std::size_t at = 0; at < command.size();) {
-    char quote = 0;
+    char quote = '\0';
     std::size_t end = at;
-    for (; end < command.size() && (quote != 0 || command[end] != ' '); ++end) {
+    for (; end < command.size() && (quote != '\0' || command[end] != ' '); ++end) {
       const char c = command[end];
-      if (quote == 0 ? c == '\'' || c == '"' : c == quote) quote = quote == 0 ? c : 0;
+      const bool opens = quote == '\0' && (c == '\'' || c == '"');
+      if (opens || c == quote) quote = opens ? c : '\0';
     }
     const std::string word = command.substr(at, end - at);
     const bool fits = used + 1 + characters(word) <= width;

@@ -252,7 +252,7 @@ std::string shown_cell(const RowNumber& number, const SweepRow* row) {
   if (!row) return "";
   if (!row->numbers) return "-";
   const std::optional<double> value = number.of(*row->numbers);
-  const std::string text = value ? rounded_text(number.unit, *value) : "-";
+  std::string text = value ? rounded_text(number.unit, *value) : "-";
   if (number.unit == Unit::truth || row->feasible()) return text;
   return value && number.unit == Unit::bytes ? text + ", does not fit" : "does not fit";
 }
