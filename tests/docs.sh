@@ -104,7 +104,7 @@ mask() {  # of stdin: what is measured becomes <word>, what may be there or not 
     -e '/^  clock: "[0-9]+ MHz"$/d' `# not every machine tells it` \
     -e '/│|^ *[░▁]/d' `# the drawing of the timeline` \
     -e "/^ *idle, $causes/d" \
-    -e '/^ *[-+][0-9.]+ points   /d' `# terms of the bubble, of which one that is 0 is left out` \
+    -e '/^ *[-+][0-9.]+ points  /d' `# terms of the bubble, of which one that is 0 is left out` \
     -e "s/^( *device)( +$causes)+\$/\1 <causes>/" \
     -e '/^this machine is .* than when it was calibrated$/d' `# stands in the verdict where it decides` \
     -e "s/^$verdict: .*/<verdict>/" \
