@@ -133,12 +133,13 @@ class Layout {
   }
 
   /// Whether a title may be broken behind this character: a dot, dash, underscore or slash between
-  /// words. Numbers and formulas stay whole.
+  /// words. Numbers, units and formulas stay whole.
   static bool ends_part(const std::string& title, std::size_t at) {
     const char c = title[at];
     if (c != '.' && c != '-' && c != '_' && c != '/') return false;
     const bool is_behind_word = at >= 2 && is_letter(title, at - 1) && is_letter(title, at - 2);
-    return is_behind_word && is_letter(title, at + 1) && (c == '/' || is_letter(title, at + 2));
+    if (!is_behind_word || !is_letter(title, at + 1)) return false;
+    return c == '/' ? at >= 3 && is_letter(title, at - 3) : is_letter(title, at + 2);
   }
 
   /// The next part of a title from `at` on that is never broken.

@@ -119,6 +119,56 @@ TEST_CASE("titles break at dots and underscores, too") {
         "  0             16   1234.5\n");
 }
 
+TEST_CASE("titles that are numbers or formulas stay whole") {
+  Table table;
+  table.row({"", "0.125", "1.25 GB/s", "(p-1)/(m+p-1)", "practical-a", "eager-1f1b"});
+  table.row({"a", "1", "2", "3", "4", "5"});
+  const std::string text = table.print(40);
+  CAPTURE(text);
+  for (const char* whole : {"0.125", "GB/s", "(p-1)/(m+p-1)", "practical-a", "eager-1f1b"})
+    CHECK(text.find(whole) != std::string::npos);
+}
+
+TEST_CASE("each block repeats the columns that tell rows apart") {
+  Table table;
+  table.row({"p", "m", "first", "second"});
+  table.row({"2", "4", "1234567890", "1234567890"});
+  table.row({"2", "8", "1234567891", "1234567891"});
+  table.repeat(2);
+  CHECK(table.print(20) ==
+        "  p  m       first\n"
+        "  2  4  1234567890\n"
+        "  2  8  1234567891\n"
+        "\n"
+        "  p  m      second\n"
+        "  2  4  1234567890\n"
+        "  2  8  1234567891\n");
+}
+
+TEST_CASE("where leaving out does not suffice nothing is left out") {
+  const std::string text = example().print(12);
+  CAPTURE(text);
+  CHECK(text.find("no room") == std::string::npos);
+  for (const char* value : {"18 ms", "2.08 %", "206 MiB"})
+    CHECK(text.find(value) != std::string::npos);
+}
+
+TEST_CASE("without a header no row is broken") {
+  Table table;
+  table.row({"iteration time", "31.61 s", "28.8 s to 36.7 s"});
+  table.row({"bubble", "5 %", "6 %"});
+  table.has_no_header();
+  const std::string text = table.print(24);
+  CAPTURE(text);
+  CHECK(text.find("28.8 s to 36.7 s") != std::string::npos);
+}
+
+TEST_CASE("an address of the web is broken behind a slash, a path is not") {
+  CHECK(wrapped("see https://a.org/page/part now", 18) == "see https://a.org/\n  page/part now");
+  CHECK(wrapped("a/long/path/to/a/file.yaml:1:2 is wrong", 18) ==
+        "a/long/path/to/a/file.yaml:1:2\n  is wrong");
+}
+
 TEST_CASE("a document prints its blocks in a row, drawings as they are") {
   Document document;
   CHECK(document.empty());

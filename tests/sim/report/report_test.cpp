@@ -33,6 +33,17 @@ TEST_CASE("rows that are alike but for their numbers are one") {
         "  8          2 ms\n");
 }
 
+TEST_CASE("a name that leaves devices out has them behind its row") {
+  Table table;
+  table.row({"device", "busy"});
+  for (const char* device : {"1", "3", "10", "30", "100", "300", "1000"})
+    table.row({device, "1 ms"});
+  table.join_alike();
+  CHECK(table.print() ==
+        "  device        busy\n"
+        "  1 and 6 more  1 ms  1,3,10,30,100,300,1000\n");
+}
+
 TEST_CASE("devices that are alike have one name") {
   CHECK(alike_name({3}) == "3");
   CHECK(alike_name({4, 5, 6, 7}) == "4-7");

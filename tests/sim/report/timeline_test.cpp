@@ -157,6 +157,23 @@ TEST_CASE("GPipe on two devices as text, in every style") {
         std::string::npos);
 }
 
+TEST_CASE("rows of a narrow picture are as long as each other, however their names are") {
+  const Outcome p =
+      predict_example("four-stages", {"model.uniform.layers=64", "plan.stages=32",
+                                      "cluster.devices=32", "schedule.micro_batches=2"});
+  for (std::size_t width = 24; width < 60; ++width) {
+    const std::string text = timeline(p, {.width = width, .unicode = false, .color = false});
+    std::size_t length = 0;
+    for (auto at = text.find("\n  device"); at != std::string::npos;
+         at = text.find("\n  device", at + 1)) {
+      const std::size_t own = text.find('\n', at + 1) - at;
+      CHECK((length == 0 || own == length));
+      length = own;
+    }
+    CHECK(length > 0);
+  }
+}
+
 TEST_CASE("a run that takes no time has no picture") {
   const Outcome p = predict_example("naive-two-devices",
                                     {"model.uniform.forward=0 s", "model.uniform.backward=0 s"});
