@@ -190,6 +190,7 @@ told=$("$plumbline" simulate $example --no-timelin 2>&1)
 [ "$told" = "error: '--no-timelin' is no option of plumbline simulate
   help: did you mean '--no-timeline'?" ]
 expect "with the one that is like it" 0 $?
+expect "a page is at most 10000 columns wide" 1 "$(($(COLUMNS=100000000 "$plumbline" simulate $example | wc -c) < 1000000))"
 "$plumbline" simulate --json $example > "$work/again.json"
 cmp -s "$work/stdout.json" "$work/again.json"
 expect "the same input gives the same bytes" 0 $?

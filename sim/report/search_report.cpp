@@ -40,7 +40,7 @@ std::string memory_text(const SearchReport& report) {
     if (!own || (limit && *limit != *own)) return "";
     limit = own;
   }
-  return limit ? fmt::format("each device has {} for them, without cluster.reserve",
+  return limit ? fmt::format("memory limit: {} on each device, after cluster.reserve",
                              to_text(Bytes{*limit}))
                : "";
 }

@@ -474,6 +474,19 @@ ValidationPoint point_with(std::size_t clean) {
   return {{}, validate(*predicted, run, 0.05)};
 }
 
+TEST_CASE("notes that differ in numbers only stand once") {
+  ValidationPoint first = point_with(10);
+  ValidationPoint second = first;
+  first.validation.predicted.setup.notes = {"all ops take 1.5 % less", "a note"};
+  second.validation.predicted.setup.notes = {"all ops take 12 % less", "a note", "another"};
+  const std::string text = to_table({first, second}).print();
+  CAPTURE(text);
+  CHECK(has(text, "note: all ops take 1.5 % less (in the first row; other rows differ)\n"));
+  CHECK(has(text, "note: a note\n"));
+  CHECK(has(text, "note: another\n"));
+  CHECK_FALSE(has(text, "12 % less"));
+}
+
 TEST_CASE("a run without a clean iteration is told as one, and nothing in it as measured") {
   const ValidationPoint none = point_with(0);
   CHECK(none.validation.verdict == Verdict::inconclusive);

@@ -216,6 +216,33 @@ TEST_CASE("distinct rows are the best of each tensor, context, expert and pipeli
                                  "size\n") != std::string::npos);
 }
 
+TEST_CASE("the command of the first fits the page, and a shell takes it as one") {
+  const TemporaryFolder folder;
+  SearchReport report = report_of(search_of(scenario_text(folder)), best(3));
+  const std::string quoted = "'plan={stages: 2, partition: balanced}'";
+  report.command =
+      "plumbline simulate s.yaml schedule.name=1f1b schedule.micro_batches=16 a=1234 " + quoted +
+      " \"cluster.link.bandwidth=25 GB/s\" training.micro_batch_size=1";
+  const std::string text = to_table(report).print(100);
+  CAPTURE(text);
+  CHECK(text.find("\nthe first:\n"
+                  "  plumbline simulate s.yaml schedule.name=1f1b schedule.micro_batches=16 a=1234 "
+                  "\\\n      " +
+                  quoted +
+                  " \"cluster.link.bandwidth=25 GB/s\" \\\n      "
+                  "training.micro_batch_size=1\n") != std::string::npos);
+}
+
+TEST_CASE("the memory limit stands where all rows have the same") {
+  const TemporaryFolder folder;
+  SearchReport report = report_of(search_of(scenario_text(folder)), best(3));
+  REQUIRE(report.rows.size() > 1);
+  const std::string line = "memory limit: 2 GiB on each device, after cluster.reserve\n";
+  CHECK(to_table(report).print().find(line) != std::string::npos);
+  report.rows.back().row.numbers->memory_limit_bytes = 1;
+  CHECK(to_table(report).print().find("memory limit") == std::string::npos);
+}
+
 TEST_CASE("Markdown and the page have the rows of the table") {
   const TemporaryFolder folder;
   SearchReport report = report_of(search_of(scenario_text(folder)), best(3));
