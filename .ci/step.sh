@@ -8,7 +8,8 @@ if [ -d ../shared/data ]; then
   PLUMBLINE_REFERENCE_SCHEDULES=$(realpath ../shared/data/schedules)
   PLUMBLINE_HF_CONFIGS=$(realpath ../shared/data/hf)
   PLUMBLINE_RUNS=$(realpath ../shared/data/runs)
-  export PLUMBLINE_HF_CONFIGS PLUMBLINE_PROFILES PLUMBLINE_REFERENCE_SCHEDULES PLUMBLINE_RUNS
+  PLUMBLINE_CONFIG_FILES=$(realpath ../shared/data/hf-configs)
+  export PLUMBLINE_CONFIG_FILES PLUMBLINE_HF_CONFIGS PLUMBLINE_PROFILES PLUMBLINE_REFERENCE_SCHEDULES PLUMBLINE_RUNS
 fi
 
 began=$SECONDS

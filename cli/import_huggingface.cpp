@@ -14,8 +14,8 @@
 #include "cli/command.h"
 #include "cli/import.h"
 #include "cli/option_checks.h"
+#include "models/architectures/huggingface.h"
 #include "models/import/expert_routing.h"
-#include "models/import/huggingface.h"
 #include "models/import/transformer_profile.h"
 
 namespace plumbline {
@@ -23,6 +23,7 @@ namespace {
 
 struct HuggingFaceArguments {
   std::string config;
+  std::string like;
   std::string output;
   std::string name;
   TransformerWords words;
@@ -133,7 +134,7 @@ std::string summary(const HuggingFaceArguments& arguments, const TransformerProf
 }
 
 int import_huggingface(const HuggingFaceArguments& arguments) {
-  const auto shape = read_huggingface(arguments.config);
+  const auto shape = read_huggingface(arguments.config, arguments.like);
   if (!shape) return fail(shape.problems());
   const auto profile =
       transformer_profile(model_name(arguments, *shape), *shape, arguments.options);
@@ -151,6 +152,11 @@ void add_files(CLI::App& command, HuggingFaceArguments& arguments) {
       ->type_name("FILE");
   command.add_option("-o,--output", arguments.output, "write the profile to this file")
       ->type_name("FILE");
+  command
+      .add_option("--like", arguments.like,
+                  "read config.json as one of this architecture, whatever its model_type says")
+      ->check(one_of(architecture_names()))
+      ->type_name("ARCHITECTURE");
   command.add_option("--name", arguments.name, "what the model is called; absent = as its file")
       ->type_name("NAME");
 }

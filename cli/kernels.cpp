@@ -13,7 +13,7 @@
 #include "cli/import.h"
 #include "cli/option_checks.h"
 #include "models/hardware/device_presets.h"
-#include "models/import/huggingface.h"
+#include "models/architectures/huggingface.h"
 #include "models/tables/kernel_list.h"
 #include "sim/scenario/device_section.h"
 

@@ -174,9 +174,9 @@ static_assert(std::is_sorted(kFreeKeys.begin(), kFreeKeys.end()));
 constexpr std::array kActivationKeys = {"activation", "activation_function", "hidden_act",
                                         "hidden_activation"};
 
-/// Functions of one number each, as Hugging Face Transformers names them, sorted by name. Others
-/// may need a gate.
-constexpr std::array<std::string_view, 20> kActivations = {"gelu",
+/// Functions of one number each, as Hugging Face Transformers names them, and gated ones of families
+/// whose gates count, sorted by name. Others may need a gate.
+constexpr std::array<std::string_view, 22> kActivations = {"gelu",
                                                            "gelu_10",
                                                            "gelu_accurate",
                                                            "gelu_fast",
@@ -194,6 +194,8 @@ constexpr std::array<std::string_view, 20> kActivations = {"gelu",
                                                            "relu6",
                                                            "sigmoid",
                                                            "silu",
+                                                           "situ",
+                                                           "swigluoai",
                                                            "swish",
                                                            "tanh"};
 
@@ -274,6 +276,7 @@ void add_file_notes(const TransformerShape& shape, const TransformerOptions& opt
     notes.push_back(fmt::format(
         "quantization_config of config.json is not counted: all numbers are {} ({}, {})",
         name_of(options.dtype), options.names->dtype, options.names->fp8_linear));
+  for (const std::string& note : facts.notes) notes.push_back(note);
   if (!facts.unread.empty())
     notes.push_back(
         fmt::format("config.json has {} that nothing here reads and that may change "
@@ -308,7 +311,9 @@ ConfigFacts read_config_facts(SectionReader& file, std::string_view family, Diag
     const YamlNode* node = file.child(key);
     if (node && !is_off(*node)) facts.quantized = true;
   }
-  if (file.has("layer_types") && !is_plain_attention(*file.child("layer_types")))
+  const std::vector<std::string> open = file.unread();
+  const bool is_open = std::find(open.begin(), open.end(), "layer_types") != open.end();
+  if (is_open && !is_plain_attention(*file.child("layer_types")))
     facts.unread.emplace_back("layer_types");
   for (const char* key : kActivationKeys) {
     const YamlNode* node = file.child(key);

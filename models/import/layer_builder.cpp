@@ -50,7 +50,43 @@ void LayerBuilder::add_norm(LayerDerivation& layer) const {
 }
 
 void LayerBuilder::add_kept_tokens(LayerDerivation& layer, std::string what) const {
-  layer.kept.push_back({std::move(what), by_tokens() ? "e R h" : "e T h", hidden_bytes()});
+  const std::string streams = shape_.streams > 1 ? fmt::format("{} ", shape_.streams) : "";
+  layer.kept.push_back(
+      {std::move(what), streams + (by_tokens() ? "e R h" : "e T h"), stream_bytes()});
+}
+
+void LayerBuilder::add_tensors(LayerDerivation& layer,
+                               const std::vector<SmallTensor>& tensors) const {
+  for (const SmallTensor& tensor : tensors) {
+    const std::int64_t own = tensor.numbers / (tensor.is_divided ? options_.tensor_parallel : 1);
+    layer.parameters.push_back({std::string(tensor.what), std::to_string(own), own});
+  }
+}
+
+void LayerBuilder::add_norms_behind(LayerDerivation& layer, std::int64_t norms) const {
+  for (std::int64_t i = 0; i < norms; ++i) {
+    add_norm(layer);
+    layer.kept.push_back(
+        {"input of a further norm", by_tokens() ? "e R h" : "e T h", hidden_bytes()});
+  }
+}
+
+void LayerBuilder::add_streams(LayerDerivation& layer) const {
+  const std::int64_t streams = shape_.streams;
+  if (streams == 1) return;
+  const std::int64_t weights = streams * (streams + 2);
+  add_product(layer, "weights of the residual streams", fmt::format("{} {} h", weights, streams),
+              weights * streams * n_.h);
+  layer.parameters.push_back(
+      {"their biases and scales", fmt::format("{} + 3", weights), weights + 3});
+}
+
+void LayerBuilder::finish_mixer(LayerDerivation& layer) const {
+  add_streams(layer);
+  add_kept_tokens(layer, "output, the residual added");
+  finish(layer, sum(layer.parameters), {});
+  drop_residual(layer);
+  share_products(layer, layer_part::kNone);
 }
 
 void LayerBuilder::add_norm_output(LayerDerivation& layer, const LayerPart& part) const {
@@ -98,10 +134,13 @@ std::string LayerBuilder::keys_symbol() const {
 }
 
 void LayerBuilder::keep_heads(LayerDerivation& layer) const {
-  const SaturatingCount heads = n_.a + 2 * key_repeats() * n_.g;
+  const SaturatingCount own_keys = key_repeats() * n_.g;
   const std::string keys = key_repeats() > 1 ? fmt::format("{} g", 2 * key_repeats()) : "2 g";
-  layer.kept.push_back(
-      {"queries, keys, values", fmt::format("e T (a + {}) d", keys), n_.e * n_.T * heads * n_.d});
+  const bool alike = n_.w.value() == n_.d.value();
+  layer.kept.push_back({"queries, keys, values",
+                        alike ? fmt::format("e T (a + {}) d", keys)
+                              : fmt::format("e T (a d + {} (d + w))", keys_symbol()),
+                        n_.e * n_.T * (n_.a * n_.d + own_keys * (n_.d + n_.w))});
 }
 
 void LayerBuilder::recompute_heads(LayerDerivation& layer, bool has_queries) const {
@@ -219,8 +258,8 @@ void LayerBuilder::finish(LayerDerivation& layer, SaturatingCount touched,
                           SaturatingCount passing) const {
   const SaturatingCount weights = n_.e * touched;
   const SaturatingCount kept = sum(layer.kept);
-  layer.output = hidden_bytes();
-  layer.forward_traffic = weights + hidden_bytes() + 2 * kept + passing;
+  layer.output = stream_bytes();
+  layer.forward_traffic = weights + stream_bytes() + 2 * kept + passing;
   layer.input_traffic = weights + 3 * kept + passing;
   layer.weight_traffic = weights + 2 * kept;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/import/layer_derivation.h"
 #include "models/import/layer_symbols.h"
@@ -26,6 +27,8 @@ class LayerBuilder {
   SaturatingCount whole_bytes() const { return n_.e * n_.T * n_.h; }
   /// The bytes of the tokens that a device keeps between products.
   SaturatingCount hidden_bytes() const { return n_.e * n_.R * n_.h; }
+  /// The same of what goes from layer to layer.
+  SaturatingCount stream_bytes() const { return shape_.streams * hidden_bytes(); }
   /// The share of `count` that selective recomputation makes again with a part: all or nothing.
   SaturatingCount again(const LayerPart& part, SaturatingCount count) const {
     return options_.makes_again(part) ? count : SaturatingCount{};
@@ -52,11 +55,22 @@ class LayerBuilder {
   void keep_inner(LayerDerivation& layer, std::string_view of, const std::string& formula,
                   SaturatingCount numbers, const LayerPart& activation, const LayerPart& mlp) const;
 
+  // ---- what few models have ----
+
+  void add_tensors(LayerDerivation& layer, const std::vector<SmallTensor>& tensors) const;
+  /// Norms of hidden numbers behind what a mixer or an MLP makes: their inputs are kept.
+  void add_norms_behind(LayerDerivation& layer, std::int64_t norms) const;
+  /// The weights of residual streams, made of all of them: one for each to the layer's input, one
+  /// for each of its output, and one for each pair (Xie et al. 2026, "mHC", section 4).
+  void add_streams(LayerDerivation& layer) const;
+  /// Adds what a mixer without attention keeps and moves.
+  void finish_mixer(LayerDerivation& layer) const;
+
   // ---- attention ----
 
   /// Numbers of a token.
   struct Width {
-    std::string_view formula;
+    std::string formula;
     SaturatingCount value;
   };
   /// How often keys and values stand on the devices that share a sample.

@@ -6,7 +6,7 @@
 namespace plumbline {
 
 LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
-  first.kind = second.kind == "moe" ? "moe_block" : "block";
+  first.role = second.role == "moe" ? "moe_block" : "block";
   first.parameters.insert(first.parameters.end(), second.parameters.begin(),
                           second.parameters.end());
   first.flops.insert(first.flops.end(), second.flops.begin(), second.flops.end());

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,8 +38,13 @@ struct WorkTerm {
 /// tokens that experts get where they are divided, too. Of latent attention every device of the
 /// group compresses all tokens.
 struct LayerDerivation {
-  /// "embedding", "block", "moe_block", "attention", "mlp", "moe", "mtp", "head".
+  /// What it is: "embedding", "block", "moe_block", "attention", "mlp", "moe", "mtp", "head".
+  std::string role;
+  /// Layers of one kind are alike: its role, with a prefix where blocks differ ("sliding_block").
   std::string kind;
+  std::size_t block_kind = 0;    ///< The place of its block's kind, where blocks differ.
+  std::int64_t block = -1;       ///< Its block; -1 = none.
+  bool is_part = false;          ///< Its block has another layer.
   std::vector<Term> parameters;  ///< Numbers, not bytes.
   std::vector<WorkTerm> flops;
   std::vector<Term> kept;               ///< Bytes from the forward to the backward.
@@ -73,7 +79,7 @@ struct LayerDerivation {
                          ///< forward and backward for the input: a share stays.
 };
 
-/// Two layers as one: a block of attention and MLP, unless its kind is set.
+/// Two layers as one: a block of attention and MLP, unless its role is set.
 LayerDerivation joined(LayerDerivation first, const LayerDerivation& second);
 
 SaturatingCount sum(const std::vector<Term>& terms);

@@ -5,9 +5,29 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace plumbline {
+namespace {
+
+/// A sample of s tokens has 2 W s - W^2 halves of pairs where each token reaches W; by chunks of W,
+/// the squares of their sizes.
+std::int64_t reached_pairs(const TransformerShape& shape, const TransformerOptions& options) {
+  const std::int64_t s = options.sequence;
+  const auto window = shape.reach(s);
+  if (!window) return (SaturatingCount{options.own_tokens()} * s).value();
+  const std::int64_t w = *window, rest = s % w;
+  const SaturatingCount whole = SaturatingCount{w} * w;
+  const SaturatingCount pairs = shape.by_chunk
+                                    ? SaturatingCount{s / w} * whole + SaturatingCount{rest} * rest
+                                    : SaturatingCount{w} * (2 * s - w);
+  const SaturatingCount all = options.batch * pairs;
+  return all.is_exact() ? all.value() / options.context_parallel : all.value();
+}
+
+}  // namespace
 
 Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& options) {
   const std::int64_t t = options.tensor_parallel;
@@ -35,6 +55,9 @@ Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& opti
           .n = latent.plain,
           .r = latent.rotated,
           .v = latent.value,
+          .w = shape.value_size(),
+          .Z = reached_pairs(shape, options),
+          .i = shape.expert_width(shape.hidden),
           .V = (shape.vocabulary + t - 1) / t,
           .P = shape.learned_positions ? shape.positions : 0,
           .u = (shape.hidden + t - 1) / t,
@@ -103,6 +126,27 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
         n.m.value(), shared(shape.hidden, n.u)));
   }
   if (shape.learned_positions) lines.push_back(fmt::format("P = {} positions", n.P.value()));
+  if (!shape.latent && n.w.value() != n.d.value())
+    lines.push_back(fmt::format("w = {} numbers of a head of values", n.w.value()));
+  if (const auto reach = shape.reach(options.sequence)) {
+    lines.push_back(
+        fmt::format("Z = {} = twice the pairs of a token and a key that it reaches, {} {}",
+                    n.Z.value(), shape.by_chunk ? "in chunks of" : "at most", *reach));
+  }
+  if (shape.expert_hidden > 0)
+    lines.push_back(fmt::format("i = {} numbers of a token as experts take it", n.i.value()));
+  return lines;
+}
+
+std::vector<std::string> kind_symbol_lines(const TransformerShape& shape,
+                                           const TransformerShape& one,
+                                           const TransformerOptions& options) {
+  const std::vector<std::string> known = symbol_lines(shape, options);
+  std::vector<std::string> lines;
+  for (std::string& line : symbol_lines(one, options)) {
+    if (std::find(known.begin(), known.end(), line) == known.end())
+      lines.push_back(std::move(line));
+  }
   return lines;
 }
 

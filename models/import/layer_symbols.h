@@ -34,6 +34,9 @@ struct Symbols {
   SaturatingCount n;  // of a head of queries and keys, not rotated
   SaturatingCount r;  // rotated
   SaturatingCount v;  // of a head of values
+  SaturatingCount w;  // the same of plain attention, where it differs from d
+  SaturatingCount Z;  // twice the pairs of a token and a key that it reaches; T s where it is all
+  SaturatingCount i;  // numbers of a token as experts take it
   SaturatingCount V;  // vocabulary
   SaturatingCount P;  // learned positions
   SaturatingCount u;  // columns of the projection in front of a further block
@@ -42,8 +45,15 @@ struct Symbols {
 
 Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& options);
 
-/// The meanings of the symbols in the formulas, with their values: one line each.
+/// The meanings of the symbols in the formulas, with their values: one line each. Of blocks that
+/// differ, these are the model's own; each kind has others (kind_symbol_lines).
 std::vector<std::string> symbol_lines(const TransformerShape& shape,
                                       const TransformerOptions& options);
+
+/// The lines for a kind of block that differ from those of `shape`. Requires: `one` is of_kind() of
+/// it.
+std::vector<std::string> kind_symbol_lines(const TransformerShape& shape,
+                                           const TransformerShape& one,
+                                           const TransformerOptions& options);
 
 }  // namespace plumbline

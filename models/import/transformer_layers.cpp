@@ -8,25 +8,24 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/import/layer_builder.h"
+#include "models/import/mixer_layers.h"
 
 namespace plumbline {
 namespace {
 
 /// The kinds of layers.
-class Deriver : LayerBuilder {
+class Deriver : public MixerDeriver {
  public:
-  Deriver(const TransformerShape& shape, const TransformerOptions& options)
-      : LayerBuilder(shape, options) {}
+  using MixerDeriver::MixerDeriver;
 
   LayerDerivation embedding() const {
     LayerDerivation layer;
-    layer.kind = "embedding";
+    layer.role = "embedding";
     layer.parameters.push_back({"table of tokens", "V h", n_.V * n_.h});
     if (shape_.learned_positions)
       layer.parameters.push_back({"table of positions", "P h", n_.P * n_.h});
     add_kept_tokens(layer, "output");
-    layer.output = hidden_bytes();
+    layer.output = stream_bytes();
     // A row is read and written for each token; the gradient of the whole table is written.
     layer.forward_traffic = hidden_bytes() * (shape_.learned_positions ? 3 : 2);
     layer.weight_traffic = hidden_bytes() + n_.e * sum(layer.parameters);
@@ -40,104 +39,9 @@ class Deriver : LayerBuilder {
     return layer;
   }
 
-  LayerDerivation attention() const {
-    return shape_.latent ? latent_attention() : plain_attention();
-  }
-
-  LayerDerivation plain_attention() const {
-    LayerDerivation layer;
-    layer.kind = "attention";
-    const SaturatingCount inputs = (n_.a + 2 * n_.g) * n_.d;
-    add_norm(layer);
-    add_product(layer, "queries, keys, values", "h (a + 2 g) d", n_.h * inputs);
-    if (shape_.attention_input_bias)
-      layer.parameters.push_back({"their biases", "(a + 2 g) d", inputs});
-    if (shape_.query_key_norm) {
-      const std::int64_t rows = shape_.layer_norm ? 4 : 2;
-      layer.parameters.push_back({"norms of q and k", fmt::format("{} d", rows), rows * n_.d});
-    }
-    const SaturatingCount pairs = n_.T * n_.s * n_.a * n_.d;
-    if (options_.flash_attention) {
-      // Dao 2023 (FlashAttention-2), section 4.1: half the pairs are masked; the backward computes
-      // the scores again and takes 2.5 times as many FLOPs.
-      layer.flops.push_back({{"scores and their sums", "2 T s a d", 2 * pairs}, 5, false});
-    } else {
-      layer.flops.push_back({{"scores and their sums", "4 T s a d", 4 * pairs}, 4, false});
-    }
-    add_product(layer, "projection", "a d h", n_.a * n_.d * n_.h);
-    if (shape_.attention_output_bias) layer.parameters.push_back({"its bias", "h", n_.h});
-
-    add_norm_output(layer);
-    keep_heads(layer);
-    if (shape_.query_key_norm)
-      layer.kept.push_back(
-          {"q and k before their norms", "e T (a + g) d", n_.e * n_.T * (n_.a + n_.g) * n_.d});
-    finish_attention(layer, n_.d, {"a d", n_.a * n_.d});
-    const SaturatingCount sent_keys = key_repeats() * n_.g;
-    send_context(layer, {"keys and values", "2 g d", 2 * n_.g * n_.d},
-                 {"queries, keys, values and what attention makes of them",
-                  fmt::format("2 (a + {}) d", keys_symbol()), 2 * (n_.a + sent_keys) * n_.d});
-    return layer;
-  }
-
-  /// In training keys and values are made of the compressed tokens, as queries are.
-  LayerDerivation latent_attention() const {
-    LayerDerivation layer;
-    layer.kind = "attention";
-    const SaturatingCount of_query = n_.n + n_.r;
-    const bool compressed = shape_.latent->query_rank > 0;
-    add_norm(layer);
-    if (compressed) {
-      add_product(layer, "queries, compressed", "h q", n_.h * n_.q);
-      layer.parameters.push_back({"their norm", "q", n_.q});
-      add_product(layer, "queries", "q a (n + r)", n_.q * n_.a * of_query);
-    } else {
-      add_product(layer, "queries", "h a (n + r)", n_.h * n_.a * of_query);
-    }
-    add_product(layer, "keys and values, compressed", "h (c + r)", n_.h * (n_.c + n_.r));
-    layer.parameters.push_back({"their norm", "c", n_.c});
-    add_product(layer, "keys and values", "c a (n + v)", n_.c * n_.a * (n_.n + n_.v));
-    if (shape_.attention_input_bias) {
-      layer.parameters.push_back({"biases of what is compressed",
-                                  compressed ? "q + c + r" : "c + r",
-                                  (compressed ? n_.q : 0) + n_.c + n_.r});
-    }
-    // A product over n + r numbers makes the scores, one over v their sums, and the backward of
-    // each takes two; with flash attention as in plain_attention, and the scores once more.
-    const SaturatingCount pairs = n_.T * n_.s * n_.a;
-    const std::int64_t both = options_.flash_attention ? 1 : 2;  // halves of the pairs
-    const std::string_view twice = options_.flash_attention ? "" : "2 ";
-    layer.flops.push_back(
-        {{"scores", fmt::format("{}T s a (n + r)", twice), both * pairs * of_query},
-         options_.flash_attention ? 6 : 4,
-         false});
-    layer.flops.push_back(
-        {{"their sums", fmt::format("{}T s a v", twice), both * pairs * n_.v}, 4, false});
-    add_product(layer, "projection", "a v h", n_.a * n_.v * n_.h);
-    if (shape_.attention_output_bias) layer.parameters.push_back({"its bias", "h", n_.h});
-
-    add_norm_output(layer);
-    const bool fp8 = options_.fp8_linear;
-    if (compressed) {
-      layer.kept.push_back({"compressed queries, before and behind their norm",
-                            fp8 ? "(e + l) T q" : "2 e T q", (n_.e + n_.l) * n_.T * n_.q});
-    }
-    layer.kept.push_back({"compressed keys and values, the same",
-                          fp8 ? "T (e (c + r) + l c)" : "e T (2 c + r)",
-                          n_.T * (n_.e * (n_.c + n_.r) + n_.l * n_.c)});
-    layer.kept.push_back({"queries, keys, values", "e T a (2 n + 2 r + v)",
-                          n_.e * n_.T * n_.a * (2 * of_query + n_.v)});
-    recompute_heads(layer, compressed);
-    finish_attention(layer, of_query, {"a v", n_.a * n_.v});
-    send_context(layer, {"keys and values", "a (n + r + v)", n_.a * (of_query + n_.v)},
-                 {"queries, keys, values and what attention makes of them", "2 a (n + r + v)",
-                  2 * n_.a * (of_query + n_.v)});
-    return layer;
-  }
-
   LayerDerivation dense_mlp() const {
     LayerDerivation layer;
-    layer.kind = "mlp";
+    layer.role = "mlp";
     const bool has_norm = shape_.order != BlockOrder::shared_norm;
     if (has_norm) add_norm(layer);
     const std::int64_t matrices = shape_.gated ? 3 : 2;
@@ -153,6 +57,7 @@ class Deriver : LayerBuilder {
                layer_part::kDenseMlp);
     if (has_norm) add_norm_output(layer);
     keep_inner(layer, "", "T f", n_.T * n_.f, layer_part::kDenseActivation, layer_part::kDenseMlp);
+    add_beside(layer);
     layer.again_reads += again(layer_part::kDenseMlp,
                                n_.e * matrices * n_.h * n_.f + 2 * hidden_bytes());  // in and out
     add_kept_tokens(layer, "output, the residual added");
@@ -164,9 +69,10 @@ class Deriver : LayerBuilder {
 
   LayerDerivation experts_mlp() const {
     LayerDerivation layer;
-    layer.kind = "moe";
+    layer.role = "moe";
     add_experts(layer);
     multiply_experts(layer);
+    add_beside(layer);
     keep_experts(layer);
     finish_experts(layer);
     drop_residual(layer);
@@ -209,14 +115,14 @@ class Deriver : LayerBuilder {
       layer.input_all_reduced = 2 * whole_bytes();
     }
     layer = joined(std::move(layer), block);
-    layer.kind = "mtp";
-    layer.output = (passed + 1) * hidden_bytes();
+    layer.role = "mtp";
+    layer.output = (passed + 1) * stream_bytes();
     return layer;
   }
 
   LayerDerivation head() const {
     LayerDerivation layer;
-    layer.kind = "head";
+    layer.role = "head";
     add_norm(layer);
     const SaturatingCount matrix = n_.h * n_.V;
     const SaturatingCount outputs = n_.m + 1;  // of the blocks, and of each module
@@ -224,6 +130,8 @@ class Deriver : LayerBuilder {
         {shape_.tied ? "a copy of the embedding's table" : "matrix", "h V", matrix});
     if (shape_.tied) layer.borrowed = matrix;
     if (shape_.head_bias) layer.parameters.push_back({"its bias", "V", n_.V});
+    join_streams(layer);
+    add_tensors(layer, shape_.head_tensors);
     const std::string of_all = n_.m.value() > 0 ? " (m + 1)" : "";
     layer.flops.push_back({{"matrix", "2" + of_all + " T h V", 2 * outputs * n_.T * matrix}});
     add_norm_output(layer, n_.e, "e", layer_part::kOtherNorm);
@@ -253,12 +161,54 @@ class Deriver : LayerBuilder {
   }
 
  private:
-  /// Numbers of an expert.
-  SaturatingCount expert_numbers() const { return 3 * n_.h * n_.x; }
+  std::int64_t matrices() const { return shape_.gated ? 3 : 2; }
+  std::string_view matrix_names() const { return shape_.gated ? "gate, up, down" : "up, down"; }
+  /// The symbol for the numbers of a token as experts take it.
+  std::string_view width() const { return shape_.expert_hidden > 0 ? "i" : "h"; }
+  /// Numbers of an expert's matrices.
+  SaturatingCount expert_numbers() const { return matrices() * n_.i * n_.x; }
+  /// Numbers of its biases.
+  SaturatingCount bias_numbers() const {
+    return shape_.expert_bias ? (matrices() - 1) * n_.x + n_.i : SaturatingCount{};
+  }
   /// The parameters of the shared experts together.
-  SaturatingCount shared_numbers() const { return 3 * n_.h * n_.y; }
+  SaturatingCount shared_numbers() const { return matrices() * n_.h * n_.y; }
   /// The numbers of a device's tokens, with a copy for each of their experts.
-  SaturatingCount routed_numbers() const { return n_.k * n_.M * n_.h; }
+  SaturatingCount routed_numbers() const { return n_.k * n_.M * n_.i; }
+
+  /// Numbers of the products to the experts' width and back.
+  SaturatingCount beside_numbers() const {
+    return shape_.expert_hidden > 0 ? 2 * n_.h * n_.i : SaturatingCount{};
+  }
+
+  /// Adds what few MLPs have: products to the experts' width and back, small tensors, norms behind.
+  void add_beside(LayerDerivation& layer) const {
+    if (shape_.experts > 0 && shape_.expert_hidden > 0) {
+      layer.parameters.push_back({"to the experts' width, and back", "2 h i", beside_numbers()});
+      add_linear(layer,
+                 {"to the experts' width, and back", "4 " + routed_symbol() + " h i",
+                  2 * n_.M * beside_numbers()},
+                 layer_part::kExperts);
+      layer.kept.push_back({"tokens of that width, before and behind",
+                            "2 e " + routed_symbol() + " i", 2 * n_.e * n_.M * n_.i});
+    }
+    if (shape_.shared_gate > 0)
+      add_product(layer, "gate of the shared experts", fmt::format("h {}", shape_.shared_gate),
+                  shape_.shared_gate * n_.h);
+    add_tensors(layer, shape_.mlp_tensors);
+    add_norms_behind(layer, shape_.mlp_norms);
+    add_streams(layer);
+  }
+
+  /// Adds the sum of residual streams in front of the head.
+  void join_streams(LayerDerivation& layer) const {
+    const std::int64_t streams = shape_.streams;
+    if (streams == 1) return;
+    add_product(layer, "weights of the residual streams", fmt::format("{} {} h", streams, streams),
+                streams * streams * n_.h);
+    layer.parameters.push_back(
+        {"their biases and scale", fmt::format("{} + 1", streams), streams + 1});
+  }
   SaturatingCount routed_bytes() const { return n_.e * routed_numbers(); }
   std::string routed_symbol() const { return n_.M.value() == n_.T.value() ? "T" : "R"; }
   /// Devices that divide an expert: each of them has the tokens of all.
@@ -273,14 +223,22 @@ class Deriver : LayerBuilder {
   void add_experts(LayerDerivation& layer) const {
     add_norm(layer);
     layer.parameters.push_back({"router", "h E", n_.h * n_.E});
-    layer.parameters.push_back({"gate, up, down of the experts",
-                                is_exchanged() ? "3 L h x" : "3 E h x", n_.L * expert_numbers(),
-                                is_exchanged()});
-    if (has_shared())
+    const std::string_view own = is_exchanged() ? "L" : "E";
+    layer.parameters.push_back({fmt::format("{} of the experts", matrix_names()),
+                                fmt::format("{} {} {} x", matrices(), own, width()),
+                                n_.L * expert_numbers(), is_exchanged()});
+    if (shape_.expert_bias) {
       layer.parameters.push_back(
-          {"gate, up, down of the shared experts", "3 h y", shared_numbers()});
+          {"biases of the experts",
+           fmt::format("{} ({}x + {})", own, shape_.gated ? "2 " : "", width()),
+           n_.L * bias_numbers(), is_exchanged()});
+      layer.parameters.push_back({"bias of the router", "E", n_.E});
+    }
+    if (has_shared())
+      layer.parameters.push_back({fmt::format("{} of the shared experts", matrix_names()),
+                                  fmt::format("{} h y", matrices()), shared_numbers()});
     const std::int64_t unused = shape_.experts - shape_.experts_per_token;
-    layer.idle_parameters = unused * expert_numbers();
+    layer.idle_parameters = unused * (expert_numbers() + bias_numbers());
   }
 
   /// Their products.
@@ -292,12 +250,14 @@ class Deriver : LayerBuilder {
     layer.flops.push_back({{"router", "2 " + m + " h E", routed}});
     layer.recompute_flops += again(layer_part::kExperts, routed);
     add_linear(layer,
-               {"gate, up, down of k experts", "6 k " + gathered + " h x",
-                parts * 6 * n_.k * n_.M * n_.h * n_.x},
+               {fmt::format("{} of k experts", matrix_names()),
+                fmt::format("{} k {} {} x", 2 * matrices(), gathered, width()),
+                parts * 2 * n_.k * n_.M * expert_numbers()},
                layer_part::kExperts);
     if (has_shared())
       add_linear(layer,
-                 {"gate, up, down of the shared experts", "6 T h y", 2 * n_.T * shared_numbers()},
+                 {fmt::format("{} of the shared experts", matrix_names()),
+                  fmt::format("{} T h y", 2 * matrices()), 2 * n_.T * shared_numbers()},
                  layer_part::kSharedExperts);
   }
 
@@ -312,12 +272,13 @@ class Deriver : LayerBuilder {
           {std::move(what), std::move(formula), bytes, false, again(layer_part::kExperts, bytes)});
     };
     keep_routed("the router's shares, fp32", "4 " + m + " E", 4 * n_.M * n_.E);
-    keep_routed("tokens as each expert gets them", fmt::format("k {} {} h", of_linear(), gathered),
+    keep_routed("tokens as each expert gets them",
+                fmt::format("k {} {} {}", of_linear(), gathered, width()),
                 parts * n_.l * routed_numbers());
     keep_inner(layer, "", "k " + gathered + " x", parts * n_.k * n_.M * n_.x,
                layer_part::kExpertActivation, layer_part::kExperts);
     if (!options_.fused_swiglu)
-      keep_routed("outputs of the experts", "k e " + m + " h", routed_bytes());
+      keep_routed("outputs of the experts", fmt::format("k e {} {}", m, width()), routed_bytes());
     if (has_shared()) {
       if (options_.fp8_linear) {
         add_norm_output(layer, layer_part::kSharedInput);
@@ -335,7 +296,7 @@ class Deriver : LayerBuilder {
     const SaturatingCount choices = expert_parts() * n_.k * n_.M;
     const std::int64_t busy = std::min(choices.value(), n_.L.value());
     const SaturatingCount own = n_.h * n_.E + busy * expert_numbers();
-    const SaturatingCount touched = n_.h + own + shared_numbers();
+    const SaturatingCount touched = n_.h + own + shared_numbers() + beside_numbers();
     layer.again_reads += again(layer_part::kExperts, n_.e * own) +
                          again(layer_part::kSharedExperts, n_.e * shared_numbers());
     if (options_.fused_swiglu) {  // outputs are only passed on, their gradients read twice
@@ -369,31 +330,102 @@ class Deriver : LayerBuilder {
 
 }  // namespace
 
+namespace {
+
+/// The layers of a model, kind of block by kind of block.
+class ModelDeriver {
+ public:
+  ModelDeriver(const TransformerShape& shape, const TransformerOptions& options)
+      : shape_(shape), options_(options) {
+    const std::size_t kinds = std::max<std::size_t>(1, shape.kinds.size());
+    shapes_.reserve(kinds);
+    for (std::size_t kind = 0; kind < kinds; ++kind) shapes_.push_back(shape.of_kind(kind));
+    derivers_.reserve(kinds);
+    for (const TransformerShape& one : shapes_) derivers_.emplace_back(one, options);
+  }
+
+  std::vector<LayerDerivation> layers() const {
+    const Deriver ends(shape_, options_);
+    std::vector<LayerDerivation> layers;
+    layers.reserve(2 * static_cast<std::size_t>(shape_.blocks) + 2);
+    add(layers, ends.embedding());
+    for (std::int64_t i = 0; i < shape_.blocks; ++i) add_block(layers, i);
+    if (options_.mtp) add_modules(layers);
+    add(layers, ends.head());
+    return layers;
+  }
+
+ private:
+  std::size_t kind_of(std::int64_t block) const {
+    return shape_.kinds.empty() ? 0 : shape_.kind_of[static_cast<std::size_t>(block)];
+  }
+
+  void add(std::vector<LayerDerivation>& layers, LayerDerivation layer) const {
+    layer.kind = layer.role;
+    layers.push_back(std::move(layer));
+  }
+
+  /// A part of a block is called as it is, a block that has one part alone as a block.
+  void add_of_block(std::vector<LayerDerivation>& layers, std::int64_t block, bool is_whole,
+                    LayerDerivation layer) const {
+    const bool has_both = layer.role.ends_with("block");
+    layer.block_kind = kind_of(block);
+    layer.block = block;
+    layer.is_part = !is_whole;
+    layer.kind = (shape_.kinds.empty() ? "" : shape_.kinds[layer.block_kind].prefix) +
+                 (is_whole && !has_both ? "block" : layer.role);
+    layers.push_back(std::move(layer));
+  }
+
+  static LayerDerivation mlp(const Deriver& deriver, bool has_experts) {
+    return has_experts ? deriver.experts_mlp() : deriver.dense_mlp();
+  }
+
+  /// Its mixer and its MLP, as one layer or two, or what it has of both.
+  void add_block(std::vector<LayerDerivation>& layers, std::int64_t block) const {
+    const std::size_t kind = kind_of(block);
+    const TransformerShape& own = shapes_[kind];
+    const Deriver& deriver = derivers_[kind];
+    const bool has_mixer = own.mixer != Mixer::none;
+    const bool has_experts = shape_.has_experts(block);
+    const bool has_both = has_mixer && own.has_mlp;
+    if (has_both && !options_.split_blocks)
+      return add_of_block(layers, block, true, joined(deriver.mixer(), mlp(deriver, has_experts)));
+    if (has_mixer) add_of_block(layers, block, !has_both, deriver.mixer());
+    if (own.has_mlp) add_of_block(layers, block, !has_both, mlp(deriver, has_experts));
+  }
+
+  void add_modules(std::vector<LayerDerivation>& layers) const {
+    const TransformerShape own = further_shape(shape_);
+    const Deriver deriver(own, options_);
+    const LayerDerivation block =
+        joined(deriver.mixer(), mlp(deriver, has_experts_in_module(shape_)));
+    for (std::int64_t i = 0; i < shape_.further_predictions; ++i)
+      add(layers, deriver.mtp_module(block, i + 1));
+  }
+
+  const TransformerShape& shape_;
+  const TransformerOptions& options_;
+  std::vector<TransformerShape> shapes_;
+  std::vector<Deriver> derivers_;
+};
+
+}  // namespace
+
 std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
                                            const TransformerOptions& options) {
-  const Deriver deriver(shape, options);
-  const LayerDerivation attention = deriver.attention();
-  std::vector<LayerDerivation> layers;
-  layers.reserve(2 * static_cast<std::size_t>(shape.blocks) + 2);
-  layers.push_back(deriver.embedding());
-  for (std::int64_t i = 0; i < shape.blocks; ++i) {
-    LayerDerivation mlp = shape.has_experts(i) ? deriver.experts_mlp() : deriver.dense_mlp();
-    if (options.split_blocks) {
-      layers.push_back(attention);
-      layers.push_back(std::move(mlp));
-    } else {
-      layers.push_back(joined(attention, mlp));
-    }
-  }
-  if (options.mtp) {
-    const bool has_experts = shape.has_experts(shape.blocks - 1);
-    const LayerDerivation block =
-        joined(attention, has_experts ? deriver.experts_mlp() : deriver.dense_mlp());
-    for (std::int64_t i = 0; i < shape.further_predictions; ++i)
-      layers.push_back(deriver.mtp_module(block, i + 1));
-  }
-  layers.push_back(deriver.head());
-  return layers;
+  return ModelDeriver(shape, options).layers();
+}
+
+TransformerShape further_shape(const TransformerShape& shape) {
+  TransformerShape one = shape.of_kind(shape.kinds.empty() ? 0 : shape.kind_of.back());
+  if (shape.further_block) one.set_block(*shape.further_block);
+  return one;
+}
+
+bool has_experts_in_module(const TransformerShape& shape) {
+  return shape.further_block ? shape.further_block->experts > 0
+                             : shape.has_experts(shape.blocks - 1);
 }
 
 SaturatingCount replicated_parameters(const LayerDerivation& layer,

@@ -20,6 +20,10 @@ namespace plumbline {
 std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
                                            const TransformerOptions& options);
 
+/// The model with the block of a module that predicts a further token alone.
+TransformerShape further_shape(const TransformerShape& shape);
+bool has_experts_in_module(const TransformerShape& shape);
+
 /// The numbers of a layer that each device of a group holds as the others do, where each trains
 /// with tokens of its own.
 SaturatingCount replicated_parameters(const LayerDerivation& layer,

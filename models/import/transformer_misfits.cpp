@@ -7,9 +7,35 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace plumbline {
 namespace {
+
+/// What the devices of a tensor-parallel group divide.
+struct Shared {
+  std::int64_t whole;
+  std::string_view what;
+};
+
+std::vector<Shared> shared_by_mixers(const BlockShape& block) {
+  switch (block.mixer) {
+    case Mixer::attention:
+      if (block.latent) return {{block.heads, "attention heads"}};
+      return {{block.heads, "attention heads"},
+              {block.key_value_heads, "heads of keys and values"}};
+    case Mixer::compressed:
+      return {{block.heads, "attention heads"},
+              {block.compressed->output_groups, "groups of heads"}};
+    case Mixer::scan:
+      return {{block.scan->heads, "heads of a scan"},
+              {block.scan->key_heads, "heads of a scan's keys"}};
+    case Mixer::linear:
+    case Mixer::none:
+      break;
+  }
+  return {};
+}
 
 class OptionChecks {
  public:
@@ -40,19 +66,28 @@ class OptionChecks {
   void must_divide(std::int64_t whole, std::string_view what) {
     const std::int64_t t = options_.tensor_parallel;
     if (whole % t == 0) return;
-    refuse(fmt::format("{} is {}, which does not divide the {} {}", names_.tensor_parallel, t,
-                       whole, what),
-           "every device of the group gets the same share of each layer");
+    std::string message = fmt::format("{} is {}, which does not divide the {} {}",
+                                      names_.tensor_parallel, t, whole, what);
+    const bool is_told = std::any_of(problems_.begin(), problems_.end(), [&](const Diagnostic& p) {
+      return p.message == message;  // of another kind of block
+    });
+    if (!is_told)
+      refuse(std::move(message), "every device of the group gets the same share of each layer");
   }
 
   void check_shares() {
-    must_divide(shape_.heads, "attention heads");
-    if (!shape_.latent) must_divide(shape_.key_value_heads, "heads of keys and values");
-    if (shape_.has_dense_blocks()) must_divide(shape_.feed_forward, "columns of an MLP");
-    if (shape_.experts > 0 && options_.expert_parallel == 1)
-      must_divide(shape_.expert_feed_forward, "columns of an expert");
-    if (shape_.shared_feed_forward > 0)
-      must_divide(shape_.shared_feed_forward, "columns of the shared experts");
+    if (shape_.kinds.empty()) return check_block(shape_, shape_.has_dense_blocks());
+    for (const BlockKind& kind : shape_.kinds)
+      check_block(kind.block, kind.block.has_mlp && kind.block.experts == 0);
+  }
+
+  void check_block(const BlockShape& block, bool has_dense) {
+    for (const Shared& one : shared_by_mixers(block)) must_divide(one.whole, one.what);
+    if (has_dense) must_divide(block.feed_forward, "columns of an MLP");
+    if (block.experts > 0 && options_.expert_parallel == 1)
+      must_divide(block.expert_feed_forward, "columns of an expert");
+    if (block.shared_feed_forward > 0)
+      must_divide(block.shared_feed_forward, "columns of the shared experts");
   }
 
   void check_experts() {
@@ -103,6 +138,12 @@ class OptionChecks {
 
   void check_context() {
     const std::int64_t p = options_.context_parallel;
+    if (p > 1 && !may_share_samples(shape_, options_))
+      return refuse(fmt::format("{} is {}, and blocks of the model pass a state from token to "
+                                "token, or choose the keys of each",
+                                names_.context_parallel, p),
+                    "needed: what devices that share a sample send each other for that; "
+                    "tensor_parallel divides its heads");
     if (options_.exchanges_heads()) return check_heads();
     if (p <= 1 || options_.sequence % (2 * p) == 0) return;
     refuse(fmt::format("{} is {}, and {} parts do not divide the {} tokens of a sample",
@@ -206,6 +247,24 @@ class OptionChecks {
 };
 
 }  // namespace
+
+bool may_divide(const TransformerShape& shape, std::int64_t devices) {
+  const bool has_dense = shape.has_dense_blocks();
+  return !shape.any_block([&](const BlockShape& block) {
+    const std::vector<Shared> shared = shared_by_mixers(block);
+    const bool is_dense = shape.kinds.empty() ? has_dense : block.has_mlp && block.experts == 0;
+    return (is_dense && block.feed_forward % devices != 0) ||
+           std::any_of(shared.begin(), shared.end(),
+                       [&](const Shared& one) { return one.whole % devices != 0; });
+  });
+}
+
+bool may_share_samples(const TransformerShape& shape, const TransformerOptions& options) {
+  return !shape.any_block([&](const BlockShape& block) {
+    return block.mixer == Mixer::scan || block.mixer == Mixer::compressed ||
+           (block.latent && block.reach(options.sequence));
+  });
+}
 
 Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& options) {
   return OptionChecks(shape, options).run();

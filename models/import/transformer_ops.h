@@ -13,7 +13,7 @@ namespace plumbline {
 
 /// The ops of the layer of this kind (LayerDerivation::kind), for one micro-batch on one device.
 /// Requires: as derive_layers(); no count of the layer is beyond 2^53.
-LayerOps transformer_ops(const std::string& kind, const TransformerShape& shape,
+LayerOps transformer_ops(const std::string& role, const TransformerShape& shape,
                          const TransformerOptions& options);
 
 }  // namespace plumbline

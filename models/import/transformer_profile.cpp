@@ -152,20 +152,17 @@ DeviceGroup group_of(const TransformerShape& shape, TransformerOptions options) 
 using OpsOfKinds = std::map<std::string, std::shared_ptr<const LayerOps>>;
 
 /// In the order of the layers: "embedding", "block_0", ...
-std::vector<std::string> names_of_layers(const std::vector<LayerDerivation>& derived,
-                                         const TransformerOptions& options) {
+std::vector<std::string> names_of_layers(const std::vector<LayerDerivation>& derived) {
   std::vector<std::string> names;
   names.reserve(derived.size());
-  std::int64_t block = 0;
   std::int64_t modules = 0;
   for (const LayerDerivation& layer : derived) {
     std::string layer_name = layer.kind;
-    if (layer.kind == "mtp") {
+    if (layer.role == "mtp") {
       layer_name = fmt::format("mtp_{}", modules++);
-    } else if (layer.kind != "embedding" && layer.kind != "head") {
-      layer_name = options.split_blocks ? fmt::format("block_{}_{}", block / 2, layer.kind)
-                                        : fmt::format("block_{}", block);
-      ++block;
+    } else if (layer.block >= 0) {
+      layer_name = layer.is_part ? fmt::format("block_{}_{}", layer.block, layer.role)
+                                 : fmt::format("block_{}", layer.block);
     }
     names.push_back(std::move(layer_name));
   }
@@ -174,6 +171,12 @@ std::vector<std::string> names_of_layers(const std::vector<LayerDerivation>& der
 
 SaturatingCount parameter_bytes(const LayerDerivation& layer, const TransformerOptions& options) {
   return bytes_of(options.dtype) * sum(layer.parameters);
+}
+
+/// The model with the block of a layer alone.
+TransformerShape shape_of(const LayerDerivation& layer, const TransformerShape& shape) {
+  if (layer.role == "mtp") return further_shape(shape);
+  return layer.block >= 0 ? shape.of_kind(layer.block_kind) : shape;
 }
 
 /// Errors: a layer, or an op of one, that no profile may hold.
@@ -188,7 +191,8 @@ Result<OpsOfKinds> ops_of_kinds(const std::vector<LayerDerivation>& derived,
       return *problem;
     const auto [own, is_first] = ops.try_emplace(layer.kind);
     if (!is_first) continue;
-    own->second = std::make_shared<const LayerOps>(transformer_ops(layer.kind, shape, options));
+    own->second = std::make_shared<const LayerOps>(
+        transformer_ops(layer.role, shape_of(layer, shape), options));
     if (largest_bytes(*own->second) > kLargestQuantity)
       return too_large(names[i], kMostBytes, *options.names);
   }
@@ -239,7 +243,8 @@ ProfileComments comments_of(const std::vector<LayerDerivation>& derived,
   std::set<std::string_view> shown;
   for (std::size_t i = 0; i < derived.size(); ++i) {
     if (shown.insert(derived[i].kind).second)
-      comments.above_layer.emplace(names[i], formula_lines(derived[i], shape, options));
+      comments.above_layer.emplace(
+          names[i], formula_lines(derived[i], shape, shape_of(derived[i], shape), options));
   }
   return comments;
 }
@@ -251,7 +256,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
                                                const TransformerOptions& options) {
   if (Diagnostics problems = misfits(shape, options); !problems.empty()) return problems;
   const std::vector<LayerDerivation> derived = derive_layers(shape, options);
-  const std::vector<std::string> names = names_of_layers(derived, options);
+  const std::vector<std::string> names = names_of_layers(derived);
   const Result<OpsOfKinds> ops = ops_of_kinds(derived, names, shape, options);
   if (!ops) return ops.problems();
 

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "models/import/config_facts.h"
@@ -104,20 +105,20 @@ void add_memory_lines(std::vector<std::string>& lines, const LayerDerivation& la
   lines.emplace_back("memory_traffic: weights, input (of each of its norms), and twice what is");
   lines.emplace_back("  kept; backward for the input: weights and three times what is kept; for");
   lines.emplace_back("  the weights: their gradients and twice what is kept");
-  if (layer.kind == "mtp") {
+  if (layer.role == "mtp") {
     lines.emplace_back("  of the embedding's table the rows, and the gradients of all of it");
     if (options.sequence_parallel)
       lines.emplace_back("  around the projection in each of the three: four times e T h");
   }
   const bool attends =
-      layer.kind == "attention" || layer.kind == "mtp" || layer.kind.ends_with("block");
+      layer.role == "attention" || layer.role == "mtp" || layer.role.ends_with("block");
   if (attends && !options.flash_attention)
     lines.emplace_back("  attention: forward and backward for the input also twice e T s a");
   if (layer.dropped.value() > 0)
     lines.emplace_back(
         "  dropout: forward and backward for the input each move its tensor twice, its mask "
         "once");
-  if (shape.is_parallel() && layer.kind != "head") {
+  if (shape.is_parallel() && layer.role != "head") {
     add_parallel_lines(lines, layer, options);
   } else if (options.sequence_parallel) {
     lines.emplace_back(
@@ -271,18 +272,43 @@ std::string dropout_text(const DropoutRates& rates) {
   return text;
 }
 
+/// Adds notes on blocks that see fewer tokens than come before, where that saves nothing.
+void add_reach_notes(const TransformerShape& shape, const TransformerOptions& options,
+                     std::vector<std::string>& notes) {
+  std::optional<std::int64_t> window;
+  const bool is_limited = shape.any_block([&](const BlockShape& block) {
+    const auto reach = block.reach(options.sequence);
+    if (reach && !window) window = reach;
+    return reach.has_value();
+  });
+  if (!is_limited) return;
+  if (!options.flash_attention)
+    notes.push_back(
+        fmt::format("attention looks back {} tokens in some or all blocks; its scores "
+                    "are counted as if it looked back {}",
+                    *window, options.sequence));
+  if (options.context_parallel > 1)
+    notes.emplace_back(
+        "keys and values of all tokens are gathered, also where attention looks back fewer");
+}
+
 }  // namespace
 
-std::vector<std::string> formula_lines(const LayerDerivation& layer, const TransformerShape& shape,
+std::vector<std::string> formula_lines(const LayerDerivation& layer, const TransformerShape& model,
+                                       const TransformerShape& shape,
                                        const TransformerOptions& options) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{}, for one micro-batch of one device:", layer.kind));
+  if (layer.block >= 0) {
+    for (const std::string& line : kind_symbol_lines(model, shape, options))
+      lines.push_back("  with " + line);
+  }
   add_terms(lines, "parameters", layer.parameters, "numbers of e bytes");
   add_flops(lines, layer);
   add_terms(lines, "activation, kept until the backward", layer.kept, "B");
   if (const SaturatingCount again = recomputation(layer.kept); again.value() > 0)
     lines.push_back(fmt::format("  of this, recompute: selective recomputes {}", again.value()));
-  if (layer.kind == "embedding") {
+  if (layer.role == "embedding") {
     add_embedding_lines(lines, layer);
     return lines;
   }
@@ -359,12 +385,7 @@ std::vector<std::string> uncounted(const TransformerShape& shape,
     notes.emplace_back(
         "copies of the weights in fp8, scaling factors, and what rounding to fp8 takes are not "
         "counted");
-  if (shape.window && *shape.window < options.sequence) {
-    notes.push_back(
-        fmt::format("attention looks back {} tokens in some or all blocks; its scores "
-                    "are counted as if it looked back {}",
-                    *shape.window, options.sequence));
-  }
+  add_reach_notes(shape, options, notes);
   for (std::string& note : config_notes(shape, options)) notes.push_back(std::move(note));
   if (shape.positions > 0 && options.sequence > shape.positions) {
     notes.push_back(

@@ -16,7 +16,8 @@
 namespace plumbline {
 
 /// The formulas of a layer with their values, one line each.
-std::vector<std::string> formula_lines(const LayerDerivation& layer, const TransformerShape& shape,
+std::vector<std::string> formula_lines(const LayerDerivation& layer, const TransformerShape& model,
+                                       const TransformerShape& shape,
                                        const TransformerOptions& options);
 
 /// The lines above all layers: the symbols of their formulas.

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: MIT
 #include "models/kernels/kernel.h"
 
+#include "models/ops/layer_op.h"
+
 namespace plumbline {
 namespace {
 
@@ -13,7 +15,8 @@ struct ToFlops {
   }
   double operator()(const AttentionKernel& kernel) const {
     const double pairs = static_cast<double>(kernel.batch) * static_cast<double>(kernel.queries) *
-                         static_cast<double>(kernel.keys) * static_cast<double>(kernel.heads) / 2;
+                         static_cast<double>(kernel.heads) *
+                         mean_reach(kernel.keys, kernel.window, kernel.by_chunk);
     const auto query = static_cast<double>(kernel.query_size);
     const auto value = static_cast<double>(kernel.value_size);
     // Backward: the scores again, and two products for each of the forward's.

@@ -42,6 +42,11 @@ struct AttentionKernel {
   std::int64_t query_size = 1;  ///< Numbers in a head of queries and keys.
   std::int64_t value_size = 1;  ///< Numbers in a head of values.
   NumberFormat format = NumberFormat::bf16;
+  std::int64_t window = 0;  ///< The most keys that a query reaches; 0 = all before it.
+  bool by_chunk = false;    ///< It reaches those of its chunk of `window` tokens.
+
+  /// Whether a query reaches fewer keys than those before it.
+  bool is_limited() const { return window > 0 && window < keys; }
 
   friend bool operator==(const AttentionKernel&, const AttentionKernel&) = default;
 };

@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "models/ops/layer_op.h"
+
 namespace plumbline {
 namespace {
 
@@ -108,8 +110,10 @@ double KernelModel::of(const AttentionKernel& kernel) const {
   const double half = at_size(traits, size, [](const auto& at) { return at.keys; });
   const double blocks = as_real(kernel.batch) * as_real(kernel.heads) *
                         std::ceil(as_real(kernel.queries) / kQueriesPerBlock);
-  const double computing = flops_of(kernel) / (device_.peak * share) *
-                           (1 + half / as_real(kernel.keys)) *
+  const double keys = kernel.is_limited()
+                          ? 2 * mean_reach(kernel.keys, kernel.window, kernel.by_chunk)
+                          : as_real(kernel.keys);
+  const double computing = flops_of(kernel) / (device_.peak * share) * (1 + half / keys) *
                            (1 + traits.fill * as_real(device.multiprocessors) / blocks);
   const bool in_ring = kernel.queries < kernel.keys;
   const double launches = kernel.backward ? 3 : 1;

@@ -31,6 +31,7 @@ struct ToKey {
     return key;
   }
   std::optional<KernelKey> operator()(const AttentionKernel& kernel) const {
+    if (kernel.is_limited()) return std::nullopt;  // tables have those that reach all keys
     KernelKey key;
     key.group = {.kernels = KernelClass::sdpa,
                  .format = kernel.format,

@@ -42,7 +42,59 @@ class Launcher {
     if (pass_ == KernelPass::weights) return;
     if (op.keeps_scores) return with_scores(op);
     kernels_.emplace_back(AttentionKernel{is_backward(), op.batch, op.queries, op.keys, op.heads,
-                                          op.key_heads, op.query_size, op.value_size, dtype_});
+                                          op.key_heads, op.query_size, op.value_size, dtype_,
+                                          op.window, op.by_chunk});
+  }
+
+  /// A product for each of its heads over the pairs that are not masked, and the choice from their
+  /// sums in fp32; its backward has two products.
+  void operator()(const IndexOp& op) {
+    if (pass_ == KernelPass::weights) return;
+    const std::int64_t reached = std::max<std::int64_t>(1, op.keys / 2);
+    const std::int64_t batch = product(op.batch, op.heads);
+    const ProductKernel scores{.format = dtype_,
+                               .pass = pass_,
+                               .m = op.queries,
+                               .n = reached,
+                               .k = op.size,
+                               .batch = batch};
+    kernels_.emplace_back(scores);
+    if (is_backward()) kernels_.emplace_back(scores);
+    const double chosen_of = fp32 / e_;
+    moves(MemoryKind::routing, product(op.batch, op.queries), reached, {2 * chosen_of, 2},
+          {chosen_of, 1});
+  }
+
+  /// The products of its chunks (flops_of(ScanOp) has them), each batched over chunks and heads.
+  void operator()(const ScanOp& op) {
+    if (pass_ == KernelPass::weights) return;
+    const std::int64_t chunk = std::min(op.chunk, op.tokens);
+    const std::int64_t chunks = product(op.batch, (op.tokens + chunk - 1) / chunk);
+    const std::int64_t n = op.key_size, p = op.value_size;
+    const auto launch = [&](std::int64_t heads, std::int64_t rows, std::int64_t columns,
+                            std::int64_t depth) {
+      const ProductKernel one{.format = dtype_,
+                              .pass = pass_,
+                              .m = rows,
+                              .n = columns,
+                              .k = depth,
+                              .batch = product(chunks, heads)};
+      for (int i = is_backward() ? 3 : 1; i > 0; --i) kernels_.emplace_back(one);
+    };
+    const std::int64_t of_keys = op.delta ? op.heads : op.key_heads;
+    launch(of_keys, chunk, chunk, n);   // scores
+    launch(op.heads, chunk, p, chunk);  // their sums
+    launch(op.heads, n, p, chunk);      // to the states
+    launch(op.heads, chunk, p, n);      // from the states
+    if (!op.delta) return;
+    launch(op.heads, chunk, chunk, n);  // keys with keys
+    launch(op.heads, chunk, n, chunk);  // the inverse of that times keys,
+    launch(op.heads, chunk, p, chunk);  // and times values
+    launch(op.heads, chunk, p, n);      // what the state holds under the keys
+  }
+
+  void operator()(const ConvolutionOp& op) {
+    moves(MemoryKind::activation, op.rows, op.columns, {2, 1}, {4, 1});
   }
 
   void operator()(const NormOp& op) {
@@ -158,6 +210,8 @@ class Launcher {
   std::vector<Kernel> take() { return std::move(kernels_); }
 
  private:
+  static constexpr double fp32 = 4;
+
   /// How often a kernel reads or writes a tensor, and in how many launches; 0 = none.
   struct Moved {
     double tensors = 0;

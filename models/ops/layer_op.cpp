@@ -18,11 +18,34 @@ OpFlops flops_of(const LinearOp& op) {
 }
 
 OpFlops flops_of(const AttentionOp& op) {
-  const double pairs = real(op.batch) * real(op.queries) * real(op.keys) * real(op.heads);
+  const double queries = real(op.batch) * real(op.queries) * real(op.heads);
+  const double pairs =
+      queries * (op.keeps_scores ? real(op.keys) : mean_reach(op.keys, op.window, op.by_chunk));
   const double scores = 2 * pairs * real(op.query_size);
   const double sums = 2 * pairs * real(op.value_size);
   if (op.keeps_scores) return {scores + sums, 2 * (scores + sums), 0};
-  return {(scores + sums) / 2, (3 * scores + 2 * sums) / 2, 0};
+  return {scores + sums, 3 * scores + 2 * sums, 0};
+}
+
+OpFlops flops_of(const IndexOp& op) {
+  const double pairs = real(op.batch) * real(op.queries) * mean_reach(op.keys, 0, false);
+  const double each = 2 * pairs * real(op.heads) * real(op.size + op.weighted);
+  return {each, 2 * each, 0};
+}
+
+OpFlops flops_of(const ScanOp& op) {
+  const double forward = 2 * real(op.batch) * real(op.tokens) * real(pairs_of_token(op));
+  return {forward, 3 * forward, 0};
+}
+
+OpFlops flops_of(const ConvolutionOp& op) {
+  const double each = 2 * real(op.rows) * real(op.columns) * real(op.width);
+  return {each, each, each};
+}
+
+template <class Other>
+OpFlops flops_of(const Other& /*op*/) {
+  return {};
 }
 
 /// The bytes that an op holds in its backward alone.
@@ -71,12 +94,27 @@ bool LayerOps::is_block() const {
   return has(static_cast<const LinearOp*>(nullptr)) && !has(static_cast<const LossOp*>(nullptr));
 }
 
+double mean_reach(std::int64_t keys, std::int64_t window, bool by_chunk) {
+  const double all = real(keys);
+  if (window == 0 || window >= keys) return all / 2;
+  const double some = real(window);
+  if (!by_chunk) return some - some * some / (2 * all);
+  const double rest = real(keys % window);
+  return (real(keys / window) * some * some + rest * rest) / (2 * all);
+}
+
+std::int64_t pairs_of_token(const ScanOp& op) {
+  const SaturatingCount chunk = std::min(op.chunk, op.tokens);
+  const SaturatingCount n = op.key_size, p = op.value_size, h = op.heads;
+  const SaturatingCount pairs = op.delta ? h * (chunk * (3 * n + 2 * p) + 3 * n * p)
+                                         : chunk * (op.key_heads * n + h * p) + 2 * h * n * p;
+  return pairs.value();
+}
+
 OpFlops flops_of(const LayerOps& ops) {
   OpFlops sum;
   for (const LayerOp& op : ops.ops) {
-    OpFlops own;
-    if (const auto* linear = std::get_if<LinearOp>(&op.shape)) own = flops_of(*linear);
-    if (const auto* attention = std::get_if<AttentionOp>(&op.shape)) own = flops_of(*attention);
+    const OpFlops own = std::visit([](const auto& shape) { return flops_of(shape); }, op.shape);
     sum.forward += own.forward;
     sum.input += own.input;
     sum.weights += own.weights;

@@ -25,7 +25,10 @@ struct LinearOp {
   friend bool operator==(const LinearOp&, const LinearOp&) = default;
 };
 
-/// Causal attention over the heads of this device.
+/// Causal attention over the heads of this device. A token reaches all tokens before it, or the
+/// last `window` of the keys (a sliding window; or so many that an index has chosen), or those of
+/// its own chunk of `window` tokens. Keys may be fewer than tokens: each stands for several of
+/// them.
 struct AttentionOp {
   std::int64_t batch = 1;       ///< Samples.
   std::int64_t queries = 1;     ///< Tokens of a sample on this device.
@@ -36,8 +39,49 @@ struct AttentionOp {
   std::int64_t value_size = 1;  ///< Numbers in a head of values.
   bool keeps_scores = false;    ///< Without flash attention: products, softmax and mask apart.
   bool drops = false;           ///< Dropout of scores that are kept.
+  std::int64_t window = 0;      ///< The most keys that a token reaches; 0 = all before it.
+  bool by_chunk = false;        ///< It reaches those of its chunk.
+  std::int64_t stride = 1;      ///< Tokens that a key stands for.
 
   friend bool operator==(const AttentionOp&, const AttentionOp&) = default;
+};
+
+/// The scores of an index, by which each token chooses the keys that attention reaches: those of
+/// some small heads, added up (DeepSeek-AI 2025, "DeepSeek-V3.2", section 2.1).
+struct IndexOp {
+  std::int64_t batch = 1;    ///< Samples.
+  std::int64_t queries = 1;  ///< Tokens of a sample on this device.
+  std::int64_t keys = 1;     ///< Keys of a sample: its tokens, or fewer that stand for several.
+  std::int64_t heads = 1;
+  std::int64_t size = 1;      ///< Numbers in a head.
+  std::int64_t weighted = 0;  ///< 1: the heads' scores are multiplied with weights and added up.
+  std::int64_t stride = 1;    ///< Tokens that a key stands for.
+
+  friend bool operator==(const IndexOp&, const IndexOp&) = default;
+};
+
+/// A state for each head that passes from token to token, computed in chunks: within a chunk by
+/// products as attention, between chunks by states of key_size x value_size numbers. With `delta`
+/// each token first takes from the state what it holds under the token's key.
+struct ScanOp {
+  std::int64_t batch = 1;       ///< Samples.
+  std::int64_t tokens = 1;      ///< Of a sample.
+  std::int64_t heads = 1;       ///< Heads of values, each with a state.
+  std::int64_t key_heads = 1;   ///< Heads of keys and queries, which heads of values share.
+  std::int64_t key_size = 1;    ///< Numbers in a key: the state's size.
+  std::int64_t value_size = 1;  ///< Numbers in a value.
+  std::int64_t chunk = 64;      ///< Tokens of a chunk.
+  bool delta = false;
+
+  friend bool operator==(const ScanOp&, const ScanOp&) = default;
+};
+
+/// A convolution of each column with the rows before it, and its activation.
+struct ConvolutionOp {
+  std::int64_t rows = 1, columns = 1;
+  std::int64_t width = 1;  ///< Rows of its kernel.
+
+  friend bool operator==(const ConvolutionOp&, const ConvolutionOp&) = default;
 };
 
 /// A norm of each row.
@@ -152,7 +196,8 @@ struct ExchangeOp {
 /// One op. A micro-batch's sizes, on one device.
 struct LayerOp {
   using Shape = std::variant<LinearOp, AttentionOp, NormOp, RotationOp, ActivationOp, ResidualOp,
-                             SumOp, RoutingOp, PermuteOp, LossOp, LookupOp, ExchangeOp>;
+                             SumOp, RoutingOp, PermuteOp, LossOp, LookupOp, ExchangeOp, IndexOp,
+                             ScanOp, ConvolutionOp>;
   Shape shape;
   bool again = false;  ///< Selective recomputation runs it again.
 
@@ -171,9 +216,20 @@ struct LayerOps {
   friend bool operator==(const LayerOps&, const LayerOps&) = default;
 };
 
+/// The mean number of keys that a token's query meets in `keys` of a sample, without those that are
+/// masked: half of them, or, with a window of W, W - W^2 / (2 keys). By chunks of W tokens it is
+/// half a chunk.
+double mean_reach(std::int64_t keys, std::int64_t window, bool by_chunk);
+
 /// The floating-point operations of one pass over ops: 2 for each pair of numbers that a product
-/// multiplies. Attention without scores computes half of the pairs, and in its backward the scores
-/// once more.
+/// multiplies. Attention without scores computes the pairs that are not masked, and in its backward
+/// the scores once more. A scan of chunks of C tokens computes, for each token of it, C (G N + H P)
+/// + 2 H N P pairs (Dao and Gu 2024, "Transformers are SSMs", section 6: scores of G heads of keys
+/// of N numbers, their sums for H heads of values of P, and both ways from and to the states), and
+/// with `delta` H (C (3 N + 2 P) + 3 N P) (Yang et al. 2024, "Gated Delta Networks", section 3.3:
+/// the products of the WY form besides; the triangular inverse does not count). Its backward makes
+/// all of that again and two products for each of the forward's.
+std::int64_t pairs_of_token(const ScanOp& op);
 struct OpFlops {
   double forward = 0, input = 0, weights = 0;
 };

@@ -20,6 +20,33 @@
 namespace plumbline {
 namespace {
 
+/// The kinds of ops that no stack's kernels were measured of, in the layers that are estimated.
+class UnmeasuredOps {
+ public:
+  void note(const LayerOps& ops) {
+    for (const LayerOp& op : ops.ops) {
+      scans_ = scans_ || std::holds_alternative<ScanOp>(op.shape);
+      indices_ = indices_ || std::holds_alternative<IndexOp>(op.shape);
+      const auto* attention = std::get_if<AttentionOp>(&op.shape);
+      some_keys_ = some_keys_ || (attention && (attention->window > 0 || attention->stride > 1));
+    }
+  }
+
+  /// "; by the nearest kind: scans as products of their chunks"; "" where there are none.
+  std::string words() const {
+    std::vector<std::string_view> parts;
+    if (scans_) parts.emplace_back("scans as products of their chunks");
+    if (indices_) parts.emplace_back("the index as products");
+    if (some_keys_) parts.emplace_back("attention to some keys as to all, for its pairs");
+    return parts.empty() ? "" : fmt::format("; by the nearest kind: {}", fmt::join(parts, ", "));
+  }
+
+ private:
+  bool scans_ = false;
+  bool indices_ = false;
+  bool some_keys_ = false;
+};
+
 /// The bytes that each of the devices sends around a step: both halves of a ring over the
 /// gradients, or one over them and one over the weights.
 double group_traffic(const Layer& layer, const OptimizerBytes& optimizer,
@@ -233,6 +260,7 @@ class Estimator {
     if (by_kernels(costs)) {
       ++by_kernels_;
       kind_ = std::max(kind_, run_kind(*costs.ops));
+      unmeasured_.note(*costs.ops);
     }
     in_fp8_ = in_fp8_ || has_fp8(costs);
     return std::nullopt;
@@ -356,8 +384,8 @@ class Estimator {
       const auto& shares = model_.profile.kernel_shares;
       return fmt::format("layer times{}: {}, for {} with {}{}{}{}{}", some,
                          shares ? words_of(*shares) : "kernel by kernel", device().name,
-                         kernels.stack().name, overlap_words(), caveat.empty() ? "" : "; ", caveat,
-                         updates);
+                         kernels.stack().name, std::string(overlap_words()) + unmeasured_.words(),
+                         caveat.empty() ? "" : "; ", caveat, updates);
     }
     return fmt::format(
         "layer times{}: from FLOPs and bytes, by a roofline of {}: {:g} % of {}{} and of {}{}",
@@ -373,6 +401,7 @@ class Estimator {
   KernelSums kernels_;
   std::size_t estimated_ = 0;
   std::size_t by_kernels_ = 0;
+  UnmeasuredOps unmeasured_;
   RunKind kind_ = RunKind::dense;  ///< The least sure kind of these.
   std::size_t all_ = 0;
   bool has_updates_ = false;

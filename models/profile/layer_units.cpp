@@ -8,17 +8,25 @@
 namespace plumbline {
 namespace {
 
+/// Of a network; of a config.json, where names of blocks that differ have something in front:
+/// "sliding_attention".
 bool is_attention(std::string_view kind) {
-  return kind == "attention" || kind == "attention_block";
+  return kind.ends_with("attention") || kind == "attention_block";
 }
 
 bool follows_attention(std::string_view kind) {
-  return kind == "mlp" || kind == "mlp_block" || kind == "moe";
+  return kind == "mlp_block" || kind.ends_with("mlp") || kind.ends_with("moe");
+}
+
+/// "block", "moe_block", "sliding_block": a network's halves of blocks are none.
+bool is_block(std::string_view kind) {
+  return kind == "block" || (kind.ends_with("_block") && kind != "attention_block" &&
+                             kind != "mlp_block" && kind != "residual_block");
 }
 
 UnitKind unit_kind(std::string_view kind) {
   if (kind == "embedding") return UnitKind::embedding;
-  if (kind == "block" || kind == "moe_block") return UnitKind::block;
+  if (is_block(kind)) return UnitKind::block;
   if (kind == "mtp") return UnitKind::prediction;
   if (kind == "head") return UnitKind::head;
   return UnitKind::other;

@@ -71,8 +71,16 @@ struct KeysCheck {
              "the peak of the device is that of the profile's dtype; fp8 has one of its own");
   }
   void operator()(const AttentionOp& attention) const {
-    check_part(op, "queries", attention.queries, "keys", attention.keys);
+    check_stride(attention.queries, attention.keys, attention.stride);
     check_idle(op, "drops", attention.keeps_scores, "keeps_scores: true");
+    check_idle(op, "by_chunk", attention.window > 0, "window");
+  }
+  void operator()(const IndexOp& index) const {
+    check_stride(index.queries, index.keys, index.stride);
+  }
+  /// Keys that stand for several tokens each: the last of them may be cut off.
+  void check_stride(std::int64_t queries, std::int64_t keys, std::int64_t stride) const {
+    if (stride == 1) check_part(op, "queries", queries, "keys", keys);
   }
   void operator()(const ExchangeOp& exchange) const {
     check_part(op, "near", exchange.near, "devices", exchange.devices);

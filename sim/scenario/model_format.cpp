@@ -1,6 +1,7 @@
 // The keys of the model section.
 //
 // SPDX-License-Identifier: MIT
+#include "models/architectures/huggingface.h"
 #include "models/import/expert_routing.h"
 #include "models/import/transformer_layers.h"
 #include "models/profile/layer_format.h"
@@ -60,6 +61,10 @@ const SectionFormat& model_section_format() {
                 {file()},
                 "A transformer by its config.json, read directly: its layers give FLOPs and bytes "
                 "for training.micro_batch_size, and cluster.device their times."},
+               {"like",
+                {words(architecture_names())},
+                "The architecture as which config.json is read, whatever its model_type says: for "
+                "one that is not read, and has such blocks."},
                {"sequence", {count(1, kMaxTokens)}, "Tokens of a sample."},
                {"tensor_parallel",
                 {count(1, kMaxShared)},

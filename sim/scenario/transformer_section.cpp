@@ -9,7 +9,7 @@
 
 #include "base/section_reader.h"
 #include "base/table.h"
-#include "models/import/huggingface.h"
+#include "models/architectures/huggingface.h"
 #include "models/import/transformer_profile.h"
 #include "models/profile/profile_reader.h"
 
@@ -45,13 +45,25 @@ std::string name_of(const std::string& path, const TransformerShape& shape) {
 }  // namespace
 
 const std::vector<std::string_view>& transformer_keys() {
-  static const std::vector<std::string_view> keys = {
-      "sequence",         "tensor_parallel",  "sequence_parallel",
-      "context_parallel", "context_exchange", "expert_parallel",
-      "dispatch",         "flash_attention",  "fused_swiglu",
-      "fp8_linear",       "fp8_dispatch",     "mtp",
-      "split_blocks",     "dropout",          "attention_dropout",
-      "hidden_dropout",   "cross_entropy",    "expert_tensor_parallel"};
+  static const std::vector<std::string_view> keys = {"sequence",
+                                                     "tensor_parallel",
+                                                     "sequence_parallel",
+                                                     "context_parallel",
+                                                     "context_exchange",
+                                                     "expert_parallel",
+                                                     "dispatch",
+                                                     "flash_attention",
+                                                     "fused_swiglu",
+                                                     "fp8_linear",
+                                                     "fp8_dispatch",
+                                                     "mtp",
+                                                     "split_blocks",
+                                                     "dropout",
+                                                     "attention_dropout",
+                                                     "hidden_dropout",
+                                                     "cross_entropy",
+                                                     "expert_tensor_parallel",
+                                                     "like"};
   return keys;
 }
 
@@ -98,8 +110,9 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   take_rate("attention_dropout", options.attention_dropout);
   take_rate("hidden_dropout", options.hidden_dropout);
   const auto path = section.file("huggingface");
-  if (!path || !sequence) return std::nullopt;
-  const auto shape = read_huggingface(path->value);
+  const auto like = section.choice("like", "architecture that is read");
+  if (!path || !sequence || (section.has("like") && !like)) return std::nullopt;
+  const auto shape = read_huggingface(path->value, like ? like->value : "");
   if (!shape) {
     section.add_file_problems("huggingface", path->mark, shape.problems());
     return std::nullopt;

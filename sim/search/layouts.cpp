@@ -13,6 +13,7 @@
 #include "base/quantity.h"
 #include "base/section_reader.h"
 #include "base/yaml.h"
+#include "models/import/transformer_misfits.h"
 #include "schedules/generators/generators.h"
 #include "sim/scenario/cluster_section.h"
 #include "sim/scenario/layout_string.h"
@@ -89,7 +90,7 @@ Facts read_facts(const YamlNode& root, const ModelSection& model, Diagnostics& p
   if (model.transformer) {
     facts.options = model.transformer->options;
     facts.shape = model.transformer->shape;
-    facts.blocks = facts.shape->blocks * (facts.options->split_blocks ? 2 : 1);
+    facts.blocks = facts.shape->block_layers(facts.options->split_blocks);
     facts.layers = facts.blocks + 2;
     facts.selective = true;
   } else {
@@ -199,10 +200,7 @@ class Enumeration {
     const TransformerShape& shape = *facts_.shape;
     std::vector<Choice> values;
     for (const Choice t : divisors(facts_.gpus, facts_.per_server)) {
-      const bool divides = shape.heads % *t == 0 &&
-                           (shape.latent || shape.key_value_heads % *t == 0) &&
-                           (!shape.has_dense_blocks() || shape.feed_forward % *t == 0);
-      if (divides) values.push_back(t);
+      if (may_divide(shape, *t)) values.push_back(t);
     }
     return values;
   }
@@ -215,6 +213,7 @@ class Enumeration {
     std::vector<Choice> values;
     for (const Choice c : divisors(facts_.gpus / tensor, facts_.gpus)) {
       const std::int64_t sequence = facts_.options->sequence;
+      if (*c > 1 && !may_share_samples(*facts_.shape, *facts_.options)) continue;
       if (*c == 1 || (sequence % (2 * *c) == 0 && sequence / *c >= min_tokens)) values.push_back(c);
     }
     return values;

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "models/import/huggingface.h"
+#include "models/architectures/huggingface.h"
 #include "models/import/transformer_profile.h"
 #include "tests/support/text_source.h"
 

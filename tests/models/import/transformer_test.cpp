@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "models/import/huggingface.h"
+#include "models/architectures/huggingface.h"
 #include "models/import/transformer_profile.h"
 #include "models/network/model_flops.h"
 #include "models/profile/profile_reader.h"
@@ -344,7 +344,8 @@ TEST_CASE("defaults depend on the family") {
 TEST_CASE("a window that the file does not give is that of the family, where it is on") {
   const auto window = [](const std::string& given) {
     return shape_of(R"({"hidden_size": 64, "intermediate_size": 8, "num_attention_heads": 8,
-                        "num_key_value_heads": 8, "vocab_size": 9, "num_hidden_layers": 1, )" +
+                        "num_key_value_heads": 8, "vocab_size": 9, "num_hidden_layers": 1,
+                        "max_window_layers": 0, )" +
                     given + "}")
         .window;
   };

@@ -336,9 +336,13 @@ class ModelMaker {
           if (linear->format != NumberFormat::fp8) linear->format = dtype;
         }
         if (auto* attention = std::get_if<AttentionOp>(&op.shape)) {
-          attention->queries = std::min(attention->queries, attention->keys);
+          if (attention->stride == 1)
+            attention->queries = std::min(attention->queries, attention->keys);
+          attention->by_chunk = attention->by_chunk && attention->window > 0;
           attention->drops = attention->drops && attention->keeps_scores;
         }
+        if (auto* index = std::get_if<IndexOp>(&op.shape); index && index->stride == 1)
+          index->queries = std::min(index->queries, index->keys);
         if (auto* exchange = std::get_if<ExchangeOp>(&op.shape)) {
           exchange->near = std::min(exchange->near, exchange->devices);
           if (!is_all_to_all(exchange->kind)) exchange->network_bytes = 0;

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/hardware/device_presets.h"
-#include "models/import/huggingface.h"
+#include "models/architectures/huggingface.h"
 #include "models/import/transformer_profile.h"
 #include "models/profile/profile_writer.h"
 #include "sim/planning/predict.h"

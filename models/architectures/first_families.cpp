@@ -1,26 +1,23 @@
-// One table of families, and the keys that they share.
+// One table of the families that were read first, and the keys that they share.
 //
 // SPDX-License-Identifier: MIT
-#include "models/import/huggingface.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <functional>
 #include <map>
+#include <utility>
 
-#include "base/json_tree.h"
+#include "base/bug.h"
 #include "base/section_reader.h"
-#include "models/import/config_facts.h"
+#include "models/architectures/architectures.h"
+#include "models/architectures/block_parts.h"
 #include "models/profile/model_checks.h"
 
 namespace plumbline {
 namespace {
-
-/// The largest dimension of a model. Products of two stay far below the end of 64 bits.
-constexpr std::int64_t kLargestDimension = 100'000'000;
 
 /// The facts that a family's configuration class and modelling code share for all its models.
 struct Family {
@@ -109,69 +106,24 @@ constexpr std::array kFamilies = {
     Family{.name = "phi", .tied = false, .key_value_heads = 0, .plain = true},
 };
 
-/// `name` with only its letters and digits, in lower case.
-std::string spelling(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return text;
-}
-
 class ConfigReader {
  public:
-  Result<TransformerShape> read(YamlNode root) {
-    // A key that is null is read as absent. is_null() serves the keys whose default does not apply
-    // then.
-    std::erase_if(root.entries, [&](const YamlNode::Entry& entry) {
-      const bool is_null = entry.value.kind == YamlNode::Kind::null;
-      if (is_null) nulls_.emplace(entry.key, entry.value.mark);
-      return is_null;
-    });
-    SectionReader file(root, "", problems_);
-    if (!file.is_map()) return problems_;
-    const Family* family = read_family(file);
-    if (!family) return problems_;
-    shape_.family = family->name;
-    if (family->name == "gpt2") {
+  ConfigReader(const std::map<std::string, Mark, std::less<>>& nulls, Diagnostics& problems,
+               TransformerShape& shape)
+      : nulls_(nulls), problems_(problems), shape_(shape) {}
+
+  void read(SectionReader& file, const Family& family) {
+    shape_.family = family.name;
+    if (family.name == "gpt2") {
       read_gpt2(file);
-    } else if (family->name == "falcon") {
-      read_falcon(file, *family);
+    } else if (family.name == "falcon") {
+      read_falcon(file, family);
     } else {
-      read_rotary(file, *family);
+      read_rotary(file, family);
     }
-    shape_.facts = read_config_facts(file, family->name, problems_);
-    if (!problems_.empty()) return problems_;
-    return std::move(shape_);
   }
 
  private:
-  static const Family* read_family(SectionReader& file) {
-    std::vector<std::string> names;
-    names.reserve(kFamilies.size());
-    for (const Family& family : kFamilies) names.emplace_back(family.name);
-    file.require("model_type",
-                 fmt::format("a config.json has it; one of {} is read", fmt::join(names, ", ")));
-    const auto name = file.text("model_type");
-    if (!name) return nullptr;
-    const auto* const found =
-        std::find_if(kFamilies.begin(), kFamilies.end(),
-                     [&](const Family& family) { return family.name == name->value; });
-    if (found != kFamilies.end()) return found;
-    // A name with another letter or digit is another architecture (llama4). Other punctuation is a
-    // misspelling.
-    std::string help = fmt::format("one of {}", fmt::join(names, ", "));
-    for (const std::string& known : names) {
-      if (spelling(known) == spelling(name->value)) help = fmt::format("did you mean '{}'?", known);
-    }
-    file.error(name->mark,
-               fmt::format("model_type is '{}', which is no architecture that is read",
-                           clipped(name->value)),
-               help);
-    return nullptr;
-  }
-
   std::optional<Marked<std::int64_t>> size(SectionReader& file, std::string_view key,
                                            std::int64_t max = kLargestDimension) {
     return file.count(key, 1, max);
@@ -312,6 +264,7 @@ class ConfigReader {
     } else {
       read_experts(file, family);
     }
+    lay_out_windows();
   }
 
   /// Marks the keys that have no meaning without experts as read.
@@ -348,6 +301,30 @@ class ConfigReader {
     if (family.window_switch && !flag(file, "use_sliding_window", false)) return;
     if (window) shape_.window = window->value;
     if (!window && !is_null("sliding_window") && family.window > 0) shape_.window = family.window;
+    if (family.window_switch && shape_.window) read_first_full(file);
+  }
+
+  /// Qwen: the first blocks see all tokens.
+  void read_first_full(SectionReader& file) {
+    constexpr std::int64_t usual = 28;
+    const auto first = file.count("max_window_layers", 0, kMaxLayers);
+    full_first_ = first ? first->value : usual;
+  }
+
+  /// Gives the blocks in front no window, where others have one.
+  void lay_out_windows() {
+    if (!full_first_ || !shape_.window || !problems_.empty()) return;
+    const BlockShape sliding = shape_;
+    BlockShape full = shape_;
+    full.window.reset();
+    const std::vector<bool> sparse = std::exchange(shape_.sparse, {});
+    lay_out(shape_, [&](std::int64_t i) {
+      const bool is_full = i < *full_first_;
+      const BlockShape& own = is_full ? full : sliding;
+      const bool is_dense = !sparse.empty() && !sparse[static_cast<std::size_t>(i)];
+      return BlockKind{is_full ? "" : "sliding_",
+                       is_dense ? dense_block(own, shape_.feed_forward) : own};
+    });
   }
 
   void read_latent_attention(SectionReader& file, const Family& family) {
@@ -471,23 +448,21 @@ class ConfigReader {
     }
   }
 
-  TransformerShape shape_;
-  std::map<std::string, Mark, std::less<>> nulls_;  ///< Keys that are null, and their places.
-  Diagnostics problems_;
+  const std::map<std::string, Mark, std::less<>>& nulls_;  ///< Keys that are null, and places.
+  Diagnostics& problems_;
+  TransformerShape& shape_;
+  std::optional<std::int64_t> full_first_{};  ///< Blocks in front without the others' window.
 };
 
 }  // namespace
 
-Result<TransformerShape> parse_huggingface(const std::shared_ptr<const Source>& source) {
-  auto root = parse_json(source);
-  if (!root) return root.problems();
-  return ConfigReader().read(*std::move(root));
-}
-
-Result<TransformerShape> read_huggingface(const std::string& path) {
-  auto source = read_file(path, kLargestYaml);
-  if (!source) return source.problems();
-  return parse_huggingface(*source);
+void read_first_family(SectionReader& file, std::string_view family,
+                       const std::map<std::string, Mark, std::less<>>& nulls,
+                       TransformerShape& shape, Diagnostics& problems) {
+  const auto* const found = std::find_if(kFamilies.begin(), kFamilies.end(),
+                                         [&](const Family& known) { return known.name == family; });
+  PLUMBLINE_CHECK(found != kFamilies.end(), family);
+  ConfigReader(nulls, problems, shape).read(file, *found);
 }
 
 }  // namespace plumbline
