@@ -155,7 +155,6 @@ void add_files(CLI::App& command, HuggingFaceArguments& arguments) {
   command
       .add_option("--like", arguments.like,
                   "read config.json as one of this architecture, whatever its model_type says")
-      ->check(one_of(architecture_names()))
       ->type_name("ARCHITECTURE");
   command.add_option("--name", arguments.name, "what the model is called; absent = as its file")
       ->type_name("NAME");

@@ -28,11 +28,12 @@ std::string spelling(std::string_view name) {
 }
 
 /// A name with another letter or digit is another architecture; other punctuation is a misspelling.
-std::string help_on(std::string_view name) {
+std::string help_on(std::string_view name, bool is_like) {
   for (const Architecture& known : architectures()) {
     if (spelling(known.name) == spelling(name))
       return fmt::format("did you mean '{}'?", known.name);
   }
+  if (is_like) return "docs/how-to/huggingface.md has all that are read";
   return "needed: what its blocks hold; --like llama (model.like in a scenario) reads it as if it "
          "were a llama, and docs/how-to/huggingface.md has all that are read";
 }
@@ -123,7 +124,7 @@ class FileReader {
       file.section().error(written ? written->mark : file.section().mark(),
                            fmt::format("{} is '{}', which is no architecture that is read",
                                        like_.empty() ? "model_type" : "--like", clipped(read_name)),
-                           help_on(read_name));
+                           help_on(read_name, !like_.empty()));
       return problems_;
     }
     file.pass_over({"model_type"});

@@ -174,8 +174,8 @@ static_assert(std::is_sorted(kFreeKeys.begin(), kFreeKeys.end()));
 constexpr std::array kActivationKeys = {"activation", "activation_function", "hidden_act",
                                         "hidden_activation"};
 
-/// Functions of one number each, as Hugging Face Transformers names them, and gated ones of families
-/// whose gates count, sorted by name. Others may need a gate.
+/// Functions of one number each, as Hugging Face Transformers names them, and gated ones of
+/// families whose gates count, sorted by name. Others may need a gate.
 constexpr std::array<std::string_view, 22> kActivations = {"gelu",
                                                            "gelu_10",
                                                            "gelu_accurate",

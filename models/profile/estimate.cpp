@@ -32,6 +32,9 @@ class UnmeasuredOps {
     }
   }
 
+  /// Whether layers have mixers that no published run of those that are known had.
+  bool has_mixers() const { return scans_ || indices_; }
+
   /// "; by the nearest kind: scans as products of their chunks"; "" where there are none.
   std::string words() const {
     std::vector<std::string_view> parts;
@@ -122,7 +125,7 @@ class Estimator {
       if (!model_.profile.kernel_shares) model_.profile.kernel_shares = shares();
     }
     if (estimated_ > 0) model_.profile.estimated = words();
-    if (is_as_published()) model_.profile.errors = errors();
+    if (is_as_published() && !unmeasured_.has_mixers()) model_.profile.errors = errors();
     return std::nullopt;
   }
 
