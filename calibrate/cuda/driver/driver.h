@@ -69,6 +69,7 @@
   CALL(cuMemFree)                   \
   CALL(cuMemHostAlloc)              \
   CALL(cuMemFreeHost)               \
+  CALL(cuMemHostGetDevicePointer)   \
   CALL(cuMemGetInfo)                \
   CALL(cuMemPoolCreate)             \
   CALL(cuMemPoolDestroy)            \

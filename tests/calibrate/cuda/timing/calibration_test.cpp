@@ -73,7 +73,7 @@ TEST_CASE("devices walk in bursts that begin together and end together" *
   std::vector<Burst> bursts;
   for (const FakeExecution& one : fake.executions()) {
     if (one.what == "plumbline_count_cycles") continue;
-    if (one.what == "plumbline_spin") {
+    if (one.what == "plumbline_wait_for_host") {
       bursts.push_back({one.end});
     } else if (!bursts.empty()) {
       auto& [from, to] =
