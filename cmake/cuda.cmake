@@ -14,7 +14,8 @@ find_path(PLUMBLINE_CUDA_INCLUDE cuda.h HINTS ${plumbline_toolkit}/include
           ${plumbline_toolkit}/targets/x86_64-linux/include)
 
 # plumbline_cuda_kernels(OUTPUT SOURCE...): OUTPUT is compiled from the sources of the folder, each of which is one module's part.
-# Machine code for the H100 (sm_90), and PTX from which the driver makes it for any device since the A100.
+# Machine code for devices from the A100 (sm_80) to consumer Blackwell (sm_120), as far as nvcc knows them, and PTX from
+# which a driver makes it for others. That PTX is of nvcc's version: drivers of an older CUDA take the code alone.
 function(plumbline_cuda_kernels output)
   set(all ${CMAKE_CURRENT_BINARY_DIR}/cuda_kernels.cu)
   set(text "")
@@ -23,10 +24,17 @@ function(plumbline_cuda_kernels output)
     string(APPEND text "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${source}\"\n")
     list(APPEND sources ${CMAKE_CURRENT_SOURCE_DIR}/${source})
   endforeach()
+  execute_process(COMMAND ${PLUMBLINE_NVCC} --list-gpu-code OUTPUT_VARIABLE known ERROR_QUIET)
+  set(codes "")
+  foreach(number IN ITEMS 80 86 89 90 100 120)
+    if(known MATCHES "sm_${number}[^0-9]")
+      list(APPEND codes -gencode arch=compute_${number},code=sm_${number})
+    endif()
+  endforeach()
   file(CONFIGURE OUTPUT ${all} CONTENT "${text}" @ONLY)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   add_custom_command(OUTPUT ${output}
     COMMAND ${PLUMBLINE_NVCC} -fatbin -std=c++17 -O3 -I ${PROJECT_SOURCE_DIR} -Werror all-warnings
-            -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80 -o ${output} ${all}
+            ${codes} -gencode arch=compute_80,code=compute_80 -o ${output} ${all}
     DEPENDS ${sources} ${headers} ${all} VERBATIM)
 endfunction()

@@ -30,7 +30,9 @@ refused() {  # NAME CODE MESSAGE COMMAND...
 }
 
 # The documents are of the results that are committed.
-same 'docs/results/validation.md is of docs/results/validation/ (scripts/validation-page writes it)' "$(cat docs/results/validation.md)" "$("$page" page docs/results/validation)"
+same 'docs/results/validation.md is of docs/results/validation/ (scripts/validation-page writes it)' "$(cat docs/results/validation.md)" "$("$page" page docs/results/validation --resimulated docs/results/resimulated.json)"
+same 'docs/results/resimulated.json is what this version predicts of docs/results/validation/gpu-*.json' \
+  "$(cat docs/results/resimulated.json)" "$("$page" resimulate docs/results/validation)"
 cp docs/results/accuracy.md "$work/accuracy.md"
 "$page" table docs/results/validation "$work/accuracy.md"
 same "the table of accuracy is of docs/results/validation/" "$(cat docs/results/accuracy.md)" "$(cat "$work/accuracy.md")"

@@ -98,7 +98,10 @@ std::string verdict_cell(const Summary& summary) { return counts<Verdict>(summar
 std::string order_cell(const Ranking& ranking) {
   const std::size_t told = ranking.right + ranking.wrong;
   if (ranking.pairs == 0) return "-";
-  return fmt::format("{} of {}, {} within the noise", ranking.right, told, ranking.ties);
+  std::string text =
+      fmt::format("{} of {}, {} within the noise", ranking.right, told, ranking.ties);
+  if (ranking.equal > 0) text += fmt::format(", {} predicted as equal", ranking.equal);
+  return text;
 }
 
 }  // namespace plumbline

@@ -37,7 +37,7 @@ std::string worst_cell(const TimedAgain& again);
 std::string memory_cell(const Summary& summary);
 /// "6 SAME, 2 CLOSE".
 std::string verdict_cell(const Summary& summary);
-/// "25 of 26, 2 within the noise".
+/// "25 of 26, 2 within the noise, 1 predicted as equal".
 std::string order_cell(const Ranking& ranking);
 
 }  // namespace plumbline

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 
+#include "tools/error_lines.h"
 #include "tools/markdown.h"
+#include "tools/resimulation.h"
 #include "tools/summary.h"
 
 namespace plumbline {
@@ -351,12 +353,43 @@ std::string all_points(const Files& files, ResultGroup group) {
       rows.size() - 1, markdown_table(rows, {0, 1, memory, memory + 2}), commands);
 }
 
-std::string group_section(const Files& files, ResultGroup group) {
+/// What of the errors grows with the micro-batches; "" where no schedule ran with several numbers.
+std::string line_section(const Files& files, ResultGroup group) {
+  if (group != ResultGroup::networks && group != ResultGroup::gpu_networks) return "";
+  const std::string table = error_line_table(files, text_of(group).noun);
+  if (table.empty()) return "";
+  return "\nThe same errors as lines over the number of micro-batches, from the run with the "
+         "fewest "
+         "to that with the most: what a\nmicro-batch more adds (predicted - measured), and what is "
+         "there without any; from the lowest to the highest of the\nschedules. *Two that cancel*: "
+         "schedules whose parts have opposite signs, so that a run looks better than its "
+         "parts.\n\n" +
+         table;
+}
+
+/// The same runs, predicted by this version; "" where they were not.
+std::string again_section(const Files& files, const std::vector<ResultFile>& resimulated) {
+  const std::string noun = text_of(ResultGroup::gpu_networks).noun;
+  const std::string table = resimulation_table(files, resimulated, noun);
+  if (table.empty()) return "";
+  Files again;
+  for (const ResultFile& file : resimulated) again.push_back(&file);
+  return "\n### The same runs, predicted by this version\n\nNothing was measured anew: profiles "
+         "and "
+         "measured times are those above, and predictions are what this version makes\nof them. "
+         "[resimulated.json](resimulated.json) has each run. Measured links are looked up in their "
+         "tables since then.\n\n" +
+         table + '\n' + error_line_table(again, noun);
+}
+
+std::string group_section(const Files& files, ResultGroup group,
+                          const std::vector<ResultFile>& resimulated) {
   const GroupText text = text_of(group);
   std::string section = fmt::format("\n## {}\n\n{}\n\n", text.title, text.meaning);
   section += error_table(files, group) + '\n' + again_table(files, group);
-  section += cause_table(files, group);
+  section += cause_table(files, group) + line_section(files, group);
   if (trains(group)) section += calibration_table(files);
+  if (group == ResultGroup::gpu_networks) section += again_section(files, resimulated);
   return section + '\n' + all_points(files, group);
 }
 
@@ -404,7 +437,9 @@ std::string overview(const std::vector<ResultFile>& results) {
          "at one instant came one after the\nother. `order` is another order of events, for which "
          "the same rules give what was measured. *Pairs* are of runs of one\nmodel and number of "
          "devices, by samples per second. Those whose measured times differ by no more than their "
-         "noise are\nnot counted. *Tau* is Kendall's, over the others.\n";
+         "noise are\nnot counted, nor are those predicted as equal, within 0.1 % (in results "
+         "before "
+         "2026-11-27, these count as wrong). *Tau*\nis Kendall's, over the others.\n";
 }
 
 /// "1.70 % (+4.11 %)".
@@ -416,13 +451,14 @@ std::string again_cell(const TimedAgain& again) {
 
 }  // namespace
 
-std::string validation_page(const std::vector<ResultFile>& results) {
+std::string validation_page(const std::vector<ResultFile>& results,
+                            const std::vector<ResultFile>& resimulated) {
   std::string page = head(results);
   page += machine_section(results);
   page += overview(results);
   for (const ResultGroup group : kResultGroups) {
     const Files files = of_group(results, group);
-    if (!files.empty()) page += group_section(files, group);
+    if (!files.empty()) page += group_section(files, group, resimulated);
   }
   return page + how_to_repeat();
 }

@@ -11,9 +11,11 @@
 namespace plumbline {
 
 /// docs/results/validation.md: where it was measured, a summary, a section per group with its
-/// tables and all points, and how to repeat it. The same results give the same bytes. Requires: at
+/// tables and all points, and how to repeat it. `resimulated` are those of a GPU, predicted again;
+/// without them the page has no table of that. The same results give the same bytes. Requires: at
 /// least one result.
-std::string validation_page(const std::vector<ResultFile>& results);
+std::string validation_page(const std::vector<ResultFile>& results,
+                            const std::vector<ResultFile>& resimulated = {});
 
 /// The table of accuracy: a row per group, and one per network, with place and date below it.
 /// Requires: at least one result.

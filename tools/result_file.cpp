@@ -19,23 +19,6 @@ namespace {
 
 constexpr std::int64_t kMax = 1'000'000'000;
 
-/// A number of either sign. Adds an error if the key is absent or is no number.
-double signed_number(SectionReader& section, std::string_view key, Diagnostics& problems) {
-  const YamlNode* node = section.child(key);
-  if (!node) {
-    section.require(key);
-    return 0;
-  }
-  char* end = nullptr;
-  const double value = std::strtod(node->text.c_str(), &end);
-  if (node->kind != YamlNode::Kind::scalar || node->text.empty() || *end != '\0' ||
-      !std::isfinite(value)) {
-    problems.push_back(input_error(node->mark, section.path_of(key) + " is no number"));
-    return 0;
-  }
-  return value;
-}
-
 std::string text(SectionReader& section, std::string_view key) {
   section.require(key);
   const auto value = section.text(key);
@@ -167,6 +150,7 @@ Ranking read_ranking(SectionReader& document) {
     return static_cast<std::size_t>(count(*section, key, 0));
   };
   ranking.pairs = of("pairs");
+  if (section->has("equal")) ranking.equal = of("equal");  // older results count them as wrong
   ranking.ties = of("ties");
   ranking.right = of("right");
   ranking.wrong = of("wrong");
@@ -260,6 +244,22 @@ Json point_json(const ResultPoint& point) {
 
 }  // namespace
 
+double signed_number(SectionReader& section, std::string_view key, Diagnostics& problems) {
+  const YamlNode* node = section.child(key);
+  if (!node) {
+    section.require(key);
+    return 0;
+  }
+  char* end = nullptr;
+  const double value = std::strtod(node->text.c_str(), &end);
+  if (node->kind != YamlNode::Kind::scalar || node->text.empty() || *end != '\0' ||
+      !std::isfinite(value)) {
+    problems.push_back(input_error(node->mark, section.path_of(key) + " is no number"));
+    return 0;
+  }
+  return value;
+}
+
 double ResultPoint::Measured::range_of_rounds() const {
   if (rounds_s.empty()) return 0;
   const auto [min, max] = std::minmax_element(rounds_s.begin(), rounds_s.end());
@@ -341,10 +341,9 @@ std::string to_json(const ResultFile& result) {
                  {"machine", result.machine}};
   if (!result.calibration.empty()) header["calibration"] = result.calibration;
   const Ranking& ranking = result.ranking;
-  const Json order = {{"pairs", ranking.pairs},
-                      {"ties", ranking.ties},
-                      {"right", ranking.right},
-                      {"wrong", ranking.wrong}};
+  Json order = {{"pairs", ranking.pairs}};
+  if (ranking.equal > 0) order["equal"] = ranking.equal;
+  order.update({{"ties", ranking.ties}, {"right", ranking.right}, {"wrong", ranking.wrong}});
   std::string points;
   for (const ResultPoint& point : result.points) {
     if (!points.empty()) points += ",\n";

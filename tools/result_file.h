@@ -15,6 +15,8 @@
 
 namespace plumbline {
 
+class SectionReader;
+
 /// The group that a result belongs to. The page has a section for each, in this order.
 enum class ResultGroup : std::uint8_t {
   practicals,
@@ -93,6 +95,9 @@ struct ResultFile : ResultHeader {
   Ranking ranking;  ///< The ranking of the pairs of its points.
   std::vector<ResultPoint> points;
 };
+
+/// A number of either sign. Adds an error if the key is absent or is no number.
+double signed_number(SectionReader& section, std::string_view key, Diagnostics& problems);
 
 /// Reads the output of `plumbline validate --json`. Errors: no such file; not of that form.
 Result<ResultFile> read_validation(const std::string& path, ResultHeader header);

@@ -65,6 +65,7 @@ Summary summarize(const std::vector<const ResultFile*>& files) {
   std::array<std::vector<double>, kCauses.size()> causes;
   for (const ResultFile* file : files) {
     summary.ranking.pairs += file->ranking.pairs;
+    summary.ranking.equal += file->ranking.equal;
     summary.ranking.ties += file->ranking.ties;
     summary.ranking.right += file->ranking.right;
     summary.ranking.wrong += file->ranking.wrong;

@@ -20,6 +20,7 @@
 #include "cli/record/commit.h"
 #include "models/profile/profile_reader.h"
 #include "tools/page.h"
+#include "tools/resimulation.h"
 #include "tools/result_file.h"
 
 namespace plumbline {
@@ -131,10 +132,22 @@ int tell_current(const std::string& path, bool is_short) {
   return ExitCode::check_failed;
 }
 
-int write_page(const std::string& folder, const std::string& output) {
+/// `again`: a file of results that were predicted again; "" = there are none.
+int write_page(const std::string& folder, const std::string& again, const std::string& output) {
   const auto results = read_results(folder);
   if (!results) return fail(results.problems());
-  return write_output(validation_page(*results), output);
+  if (again.empty()) return write_output(validation_page(*results), output);
+  const auto resimulated = read_resimulation(again);
+  if (!resimulated) return fail(resimulated.problems());
+  return write_output(validation_page(*results, *resimulated), output);
+}
+
+int predict_again(const std::string& folder, const std::string& output) {
+  const auto results = read_results(folder);
+  if (!results) return fail(results.problems());
+  const auto resimulated = resimulate(*results);
+  if (!resimulated) return fail(resimulated.problems());
+  return write_output(resimulation_json(*resimulated), output);
 }
 
 /// Puts the table between its two marks in `path`.
@@ -195,7 +208,15 @@ int dispatch(int argc, char** argv) {
   command = app.add_subcommand("page", "write docs/results/validation.md");
   command->add_option("folder", folder, "of results")->required()->type_name("FOLDER");
   command->add_option("-o,--output", path, "write here instead of stdout")->type_name("FILE");
-  command->callback([&] { exit_code = write_page(folder, path); });
+  std::string again;
+  command->add_option("--resimulated", again, "the same runs, predicted again")->type_name("FILE");
+  command->callback([&] { exit_code = write_page(folder, again, path); });
+
+  command = app.add_subcommand("resimulate",
+                               "predict a GPU's runs again, from the profiles of examples/");
+  command->add_option("folder", folder, "of results")->required()->type_name("FOLDER");
+  command->add_option("-o,--output", path, "write here instead of stdout")->type_name("FILE");
+  command->callback([&] { exit_code = predict_again(folder, path); });
 
   command = app.add_subcommand("table", "put the table of accuracy into a page");
   command->add_option("folder", folder, "of results")->required()->type_name("FOLDER");

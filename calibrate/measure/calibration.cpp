@@ -293,8 +293,38 @@ class Rounds {
   bool is_throttled_ = false;
 };
 
-/// Powers of four around the sizes of the layers' outputs, with room for batches that are not
-/// measured: from a quarter of the smallest to 16 times the largest.
+/// What r devices send each other that hold the same stage: each sends every other one its share of
+/// the stage's gradients. For all numbers r of which there are as many in every stage.
+std::vector<Bytes> shares_of_gradients(const Network& network, CalibrationOptions options) {
+  std::vector<Bytes> shares;
+  for (std::uint32_t copies = 2; copies <= options.devices; ++copies) {
+    if (options.devices % copies != 0 || options.devices / copies > network.layers.size()) continue;
+    options.copies = copies;
+    for (const auto& [first, last] : layers_of_devices(network, options)) {
+      Bytes stage;
+      for (std::size_t layer = first; layer <= last; ++layer)
+        stage += parameter_bytes(network, network.layers[layer]);
+      shares.push_back({(stage.count + copies - 1) / copies});
+    }
+  }
+  return shares;
+}
+
+/// The sizes that the devices of a run send, as far as `kMaxSent`: activations, which are as large
+/// as their gradients, and shares of the gradients of parameters.
+std::vector<Bytes> sent_sizes(const Network& network, const CalibrationOptions& options) {
+  constexpr Bytes kMaxSent{1 << 28};
+  std::vector<Bytes> sizes = shares_of_gradients(network, options);
+  for (const std::int64_t batch : batches_of(options)) {
+    for (std::size_t layer = 0; layer + 1 < network.layers.size(); ++layer)
+      sizes.push_back(output_bytes(network, network.layers[layer], batch));
+  }
+  std::erase_if(sizes, [&](Bytes size) { return size.count == 0 || size > kMaxSent; });
+  return sizes;
+}
+
+/// The sizes that are sent, and powers of four around those of the layers' outputs, with room for
+/// batches that are not measured: from a quarter of the smallest to 16 times the largest.
 std::vector<Bytes> transfer_sizes(const Network& network, const CalibrationOptions& options) {
   constexpr std::int64_t kMin = 1 << 10;
   constexpr std::int64_t kMax = 1 << 26;
@@ -306,12 +336,14 @@ std::vector<Bytes> transfer_sizes(const Network& network, const CalibrationOptio
     min = std::min(min, output_bytes(network, layer, batches.front()).count / 4);
     max = std::max(max, output_bytes(network, layer, batches.back()).count);
   }
-  std::vector<Bytes> sizes;
+  std::vector<Bytes> sizes = sent_sizes(network, options);
   for (std::int64_t size = kMin; size <= kMax; size *= 4) {
     if (size * 4 <= min) continue;
     sizes.push_back(Bytes{size});
     if (size / 16 >= max) break;
   }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
 }
 

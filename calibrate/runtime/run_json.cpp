@@ -136,6 +136,7 @@ std::string to_json(const std::vector<ValidationPoint>& points, const std::strin
                      {"points", std::move(all)},
                      {"ranking",
                       {{"pairs", ranking.pairs},
+                       {"equal", ranking.equal},
                        {"ties", ranking.ties},
                        {"right", ranking.right},
                        {"wrong", ranking.wrong},

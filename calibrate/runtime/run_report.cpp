@@ -290,8 +290,10 @@ Document one_point(const std::vector<ValidationPoint>& points) {
 
 std::string ranking_text(const std::vector<ValidationPoint>& points) {
   const Ranking ranking = rank(points);
-  std::string text =
-      fmt::format("ranking: {} pairs, {} of them within the noise", ranking.pairs, ranking.ties);
+  const std::string equal =
+      ranking.equal == 0 ? "" : fmt::format("{} of them predicted as equal and ", ranking.equal);
+  std::string text = fmt::format("ranking: {} pairs, {}{}{} within the noise", ranking.pairs, equal,
+                                 ranking.ties, equal.empty() ? " of them" : "");
   if (const auto tau = ranking.tau()) {
     text +=
         fmt::format("; of the others {} in the predicted order and {} not (Kendall's tau {:.2f})",

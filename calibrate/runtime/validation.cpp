@@ -192,6 +192,9 @@ double min_difference(const Validation& first, const Validation& second, double 
   return std::max(within, (*max - *min) / 2);
 }
 
+/// Runs whose predicted times differ by less, relatively, are predicted as equal.
+constexpr double kPredictedEqual = 0.001;
+
 /// Seconds for one sample, or for a mini-batch where nothing takes time.
 double time_per_sample(const Outcome& outcome) {
   return outcome.throughput_samples_per_s ? 1 / *outcome.throughput_samples_per_s : 0;
@@ -260,6 +263,12 @@ Ranking rank(const std::vector<ValidationPoint>& points) {
       const Validation& second = points[b].validation;
       if (!first.clean() || !second.clean()) continue;
       ++ranking.pairs;
+      const double predicted_a = time_per_sample(first.predicted);
+      const double predicted = predicted_a - time_per_sample(second.predicted);
+      if (std::abs(predicted) < kPredictedEqual * predicted_a) {
+        ++ranking.equal;
+        continue;
+      }
       const double measured_a = time_per_sample(first.measured.outcome);
       const double measured_b = time_per_sample(second.measured.outcome);
       const double measured = measured_a - measured_b;
@@ -267,7 +276,6 @@ Ranking rank(const std::vector<ValidationPoint>& points) {
         ++ranking.ties;
         continue;
       }
-      const double predicted = time_per_sample(first.predicted) - time_per_sample(second.predicted);
       (predicted * measured > 0 ? ranking.right : ranking.wrong) += 1;
     }
   }

@@ -111,11 +111,14 @@ struct ValidationPoint {
 /// How well the order of several runs, by time per sample, was predicted.
 struct Ranking {
   std::size_t pairs = 0;  ///< Pairs of runs that both have a clean iteration.
-  std::size_t ties = 0;   ///< Pairs whose measured times differ by no more than their noise.
-  std::size_t right = 0;  ///< Of the other pairs: predicted in the measured order.
-  std::size_t wrong = 0;  ///< Predicted in the other order, or as equal.
+  /// Pairs whose predicted times differ by less than 0.1 %: the prediction chooses neither.
+  std::size_t equal = 0;
+  /// Of the other pairs: those whose measured times differ by no more than their noise.
+  std::size_t ties = 0;
+  std::size_t right = 0;  ///< Of the rest: predicted in the measured order.
+  std::size_t wrong = 0;  ///< Predicted in the other order.
 
-  /// (right - wrong) / (right + wrong); nothing where all are ties (Kendall 1938).
+  /// (right - wrong) / (right + wrong); nothing where none is left (Kendall 1938).
   std::optional<double> tau() const;
 };
 

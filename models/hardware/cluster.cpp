@@ -4,11 +4,42 @@
 #include "models/hardware/cluster.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <map>
 
 #include "base/bug.h"
 
 namespace plumbline {
+
+namespace {
+
+/// The time of a transfer by a table that is not empty.
+Duration tabled_time(const Link& link, Bytes bytes) {
+  const auto& table = link.table;
+  const auto next = std::lower_bound(table.begin(), table.end(), bytes,
+                                     [](const auto& row, Bytes size) { return row.first < size; });
+  if (next == table.begin()) {
+    const auto& [size, time] = table.front();
+    return link.bandwidth ? time - transfer_time(size - bytes, *link.bandwidth) : time;
+  }
+  const auto& [size, time] = *std::prev(next);
+  const Bytes more = bytes - size;
+  if (next == table.end())
+    return link.bandwidth ? time + transfer_time(more, *link.bandwidth) : time;
+  const double share =
+      static_cast<double>(more.count) / static_cast<double>((next->first - size).count);
+  return time + Duration{std::llround(share * static_cast<double>((next->second - time).count()))};
+}
+
+}  // namespace
+
+TransferTime Link::time_of(Bytes bytes) const {
+  if (table.empty()) return {bandwidth ? transfer_time(bytes, *bandwidth) : Duration{}, latency};
+  const Duration whole = std::max(tabled_time(*this, bytes), Duration{});
+  const Duration before = std::min(latency, whole);
+  return {whole - before, before};
+}
 
 std::uint32_t Cluster::device_count() const {
   std::uint32_t count = 1;

@@ -5,17 +5,34 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
 
 namespace plumbline {
 
+/// The time of one transfer over a link.
+struct TransferTime {
+  Duration flow{};     ///< For so long it occupies the link.
+  Duration latency{};  ///< So much later it arrives.
+
+  Duration whole() const { return flow + latency; }
+};
+
 /// The cost of one path between two devices: a latency, which occupies nothing, and a bandwidth. No
 /// bandwidth = unlimited.
 struct Link {
   Duration latency{};
   std::optional<BytesPerSecond> bandwidth;
+  /// Measured times of whole transfers, by ascending size. Between its smallest and its largest
+  /// size the table counts and the line does not.
+  std::vector<std::pair<Bytes, Duration>> table{};
+
+  /// The time of a transfer: latency + bytes / bandwidth. With a table, the time on the straight
+  /// line between the two measured sizes next to `bytes`. Beyond the table, the time of the size at
+  /// its end, and bytes / bandwidth for the difference. What is longer than the latency is flow.
+  TransferTime time_of(Bytes bytes) const;
 
   friend bool operator==(const Link&, const Link&) = default;
 };

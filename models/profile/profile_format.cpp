@@ -69,7 +69,8 @@ const SectionFormat& measured_link_format() {
                {"bandwidth", {bandwidth()}, "Its bandwidth; absent: unlimited."},
                {"table",
                 {list({list({bytes(), duration()}, 2, 2)})},
-                "Pairs of a size and the time that it took: [1 MiB, 95 us]."}}};
+                "Pairs of a size and the time that it took: [1 MiB, 95 us]. `link: measured` looks "
+                "sizes up here, and takes the line of latency and bandwidth beyond the table."}}};
   return link;
 }
 

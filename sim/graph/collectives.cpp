@@ -66,8 +66,20 @@ bool is_slower(const Link& a, const Link& b) {
   return a.bandwidth->count < b.bandwidth->count;
 }
 
-/// The worse latency and the worse bandwidth of both.
+/// The time of sending `sent` in so many steps, one after the other.
+TransferTime in_steps(const Link& link, Bytes sent, std::int64_t steps) {
+  if (link.table.empty()) {
+    const TransferTime time = link.time_of(sent);
+    return {time.flow, steps * time.latency};
+  }
+  const TransferTime step = link.time_of({(sent.count + steps - 1) / steps});
+  return {steps * step.flow, steps * step.latency};
+}
+
+/// The one that is worse in latency and in bandwidth; if neither is, a link with the worse of both.
 Link worse(const Link& a, const Link& b) {
+  if (b.latency >= a.latency && !is_slower(a, b)) return b;
+  if (a.latency >= b.latency && !is_slower(b, a)) return a;
   return {std::max(a.latency, b.latency), is_slower(b, a) ? b.bandwidth : a.bandwidth};
 }
 
@@ -241,9 +253,8 @@ Wiring::Route Wiring::hop(std::uint32_t from, std::uint32_t to, Bytes sent, std:
 Wiring::Route Wiring::hop(std::uint32_t channel, const Link& link, Bytes sent, std::int64_t steps) {
   const std::uint32_t resource = graph_.slots() + channel;
   if (sent.count == 0) return {resource, resource, cost_class({})};  // nothing to add up
-  const Duration flow = link.bandwidth ? transfer_time(sent, *link.bandwidth) : Duration{};
-  const Duration latency = steps * (link.latency + options_.overheads.hand_over);
-  Cost cost{flow, latency, {}, sent, 0};
+  const TransferTime time = in_steps(link, sent, steps);
+  Cost cost{time.flow, time.latency + steps * options_.overheads.hand_over, {}, sent, 0};
   cost.sends = static_cast<std::uint32_t>(steps);
   return {resource, resource, cost_class(cost)};
 }

@@ -235,11 +235,12 @@ Wiring::Route Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes bytes
   const Path& path = graph_.channels[index].path;
   const bool own = options_.blocking && options_.blocking_link && !path.out;
   const Link& link = own ? *options_.blocking_link : path.link;
-  const Duration flow = link.bandwidth ? transfer_time(bytes, *link.bandwidth) : Duration{};
-  const Duration latency = link.latency + options_.overheads.hand_over;
-  if (options_.blocking) return {from, to, cost_class({latency + flow, {}, latency, bytes, 0})};
+  const TransferTime time = link.time_of(bytes);
+  const Duration latency = time.latency + options_.overheads.hand_over;
+  if (options_.blocking)
+    return {from, to, cost_class({latency + time.flow, {}, latency, bytes, 0})};
   const std::uint32_t resource = graph_.slots() + index;
-  return {resource, resource, cost_class({flow, latency, {}, bytes, 0})};
+  return {resource, resource, cost_class({time.flow, latency, {}, bytes, 0})};
 }
 
 std::uint32_t Wiring::channel(std::uint32_t from, std::uint32_t to) {

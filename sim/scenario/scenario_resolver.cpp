@@ -19,6 +19,14 @@
 namespace plumbline {
 namespace {
 
+/// The link of a cluster that takes what was measured.
+Link as_measured(const MeasuredLink& link) {
+  Link taken{link.latency, link.bandwidth, link.table};
+  std::stable_sort(taken.table.begin(), taken.table.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  return taken;
+}
+
 class ScenarioResolver {
  public:
   explicit ScenarioResolver(WrittenScenario written) : written_(std::move(written)) {}
@@ -397,8 +405,8 @@ class ScenarioResolver {
                      "only a profile with links does");
       const MeasuredLink& link = link_for(profile.links, /*blocking=*/false);
       const MeasuredLink& sending = link_for(profile.links, scenario_.schedule.blocking);
-      scenario_.cluster.levels.front().link = {link.latency, link.bandwidth};
-      if (sending.kind != link.kind) scenario_.blocking_link = {sending.latency, sending.bandwidth};
+      scenario_.cluster.levels.front().link = as_measured(link);
+      if (sending.kind != link.kind) scenario_.blocking_link = as_measured(sending);
       scenario_.link_measured = true;
       if (profile.links.size() > 1) {
         scenario_.notes.push_back(fmt::format(

@@ -17,6 +17,7 @@ struct TimedWorks::Work : FakeWork {
   double left = 1;  ///< The share of the task that is left.
   double rate = 0;  ///< The present share per nanosecond.
   bool begun = false;
+  bool was_held = false;
   std::vector<Pointer> behind;  ///< Later work of other streams on its connection.
   std::uint64_t ends_at(std::uint64_t clock) const {
     return clock + static_cast<std::uint64_t>(std::ceil(std::max(left, 0.0) / rate));
@@ -82,11 +83,17 @@ void TimedWorks::ready(const Pointer& work) {
 }
 
 void TimedWorks::begin(const Pointer& work) {
-  work->begin = clock_;
-  work->begun = true;
+  if (!work->begun) {
+    work->begin = clock_;
+    work->begun = true;
+    for (const Pointer& next : std::exchange(work->behind, {}))
+      if (--next->unmet == 0) ready(next);
+  }
+  if (work->task.holds != nullptr && !work->was_held && work->task.holds()) {
+    held_.push_back(work);
+    return;
+  }
   work->demand = act(*work);
-  for (const Pointer& next : std::exchange(work->behind, {}))
-    if (--next->unmet == 0) ready(next);
   if (work->demand.nanoseconds == 0 && work->demand.bytes == 0) {
     end(work);
     return;
@@ -97,6 +104,14 @@ void TimedWorks::begin(const Pointer& work) {
         static_cast<std::uint64_t>(static_cast<double>(work->demand.nanoseconds) * by);
   }
   running_.push_back(work);
+}
+
+void TimedWorks::release() {
+  constexpr std::uint64_t kMostPatience = 500'000'000;
+  for (const Pointer& work : std::exchange(held_, {})) {
+    work->was_held = clock_ - work->begin >= kMostPatience;
+    begin(work);
+  }
 }
 
 void TimedWorks::end(const Pointer& work) {
@@ -144,6 +159,7 @@ void TimedWorks::set_rates() {
 }
 
 void TimedWorks::advance(std::uint64_t until) {
+  release();
   bool is_known = false;
   while (true) {
     if (!is_known) set_rates();
@@ -178,6 +194,7 @@ void TimedWorks::advance(std::uint64_t until) {
 void TimedWorks::wait_a_little() {
   std::uint64_t next = starts_.empty() ? kNever : starts_.top().at;
   for (const Pointer& work : running_) next = std::min(next, work->ends_at(clock_));
+  if (next == kNever && !held_.empty()) next = host_time() + 50'000;
   PLUMBLINE_CHECK(next != kNever, "the host waits for a device that has nothing to do");
   const std::uint64_t host = host_time();
   pause_(std::chrono::nanoseconds(next - std::min(next, host)));

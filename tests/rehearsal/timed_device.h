@@ -68,6 +68,8 @@ class TimedWorks : public FakeWorks {
   /// All that begins or ends until then.
   void advance(std::uint64_t until);
   void begin(const Pointer& work);
+  /// Begins what waited for the host, where the host has let it go or has taken too long.
+  void release();
   void end(const Pointer& work);
   void set_rates();
   void wait_a_little();
@@ -81,6 +83,7 @@ class TimedWorks : public FakeWorks {
   std::size_t open_ = 0;  ///< Not done.
   std::priority_queue<Start> starts_;
   std::vector<Pointer> running_;
+  std::vector<Pointer> held_;      ///< Begun, and waiting for the host.
   std::vector<Pointer> last_on_;   ///< By connection.
   std::vector<unsigned> pending_;  ///< Kernels, by lane.
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -35,6 +36,16 @@ FakeKernels proof_kernels(const FakeOptions& options) {
     times[0] = launch.begin;
     times[1] = launch.begin + argument<std::uint64_t>(launch, 0);
   };
+  FakeKernel gate{{8, 4, 8}, {}, {}};
+  gate.holds = [](const FakeLaunch& launch) {
+    return std::atomic_ref(argument<unsigned*>(launch, 0)[0]) != argument<unsigned>(launch, 1);
+  };
+  gate.duration = [holds = gate.holds](const FakeLaunch& launch) {
+    return holds(launch) ? argument<std::uint64_t>(launch, 2) : 0;
+  };
+  gate.run = [holds = gate.holds](const FakeLaunch& launch) {
+    if (holds(launch)) argument<unsigned*>(launch, 0)[1] = 1;
+  };
   FakeKernel where{{8, 8}, {}, {}};
   where.run = [](const FakeLaunch& launch) {
     auto* sm_of_block = argument<std::uint32_t*>(launch, 0);
@@ -58,11 +69,9 @@ FakeKernels proof_kernels(const FakeOptions& options) {
     const double mhz = clock == nullptr ? 2000 : clock(launch.begin);
     counted[0] = static_cast<std::uint64_t>(mhz * static_cast<double>(counted[1]) / 1000);
   };
-  return {{"plumbline_spin", spin},
-          {"plumbline_count_cycles", count},
-          {"plumbline_where", where},
-          {"plumbline_note_time", note},
-          {"plumbline_wait_since", wait}};
+  return {{"plumbline_spin", spin},          {"plumbline_count_cycles", count},
+          {"plumbline_wait_for_host", gate}, {"plumbline_where", where},
+          {"plumbline_note_time", note},     {"plumbline_wait_since", wait}};
 }
 
 FakeCuda::State* fake_cuda_state() { return the_state; }

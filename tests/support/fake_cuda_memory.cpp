@@ -95,6 +95,12 @@ void add_allocation_calls(CudaDriver& driver) {
     if (result == CUDA_SUCCESS) *pointer = bytes_at(address);
     return result;
   };
+  driver.cuMemHostGetDevicePointer = [](CUdeviceptr* address, void* pointer, unsigned) -> CUresult {
+    PLUMBLINE_FAKE_CALL(cuMemHostGetDevicePointer);
+    if (!s.is_pinned(pointer)) return CUDA_ERROR_INVALID_VALUE;
+    *address = reinterpret_cast<CUdeviceptr>(pointer);
+    return CUDA_SUCCESS;
+  };
   driver.cuMemFreeHost = [](void* pointer) -> CUresult {
     PLUMBLINE_FAKE_CALL(cuMemFreeHost);
     return free_now(s, reinterpret_cast<CUdeviceptr>(pointer), true);

@@ -181,6 +181,14 @@ FakeTask launch_task(FakeCuda::State& s, const FakeStream& stream, const FakeFun
   }
   FakeTask task = s.task(stream, function.name);
   task.is_kernel = true;
+  if (function.kernel.holds != nullptr) {
+    task.holds = [values, launch = given, holds = function.kernel.holds]() mutable {
+      std::vector<void*> pointers;
+      for (auto& value : values) pointers.push_back(value.data());
+      launch.arguments = pointers.data();
+      return holds(launch);
+    };
+  }
   task.act = [&s, values = std::move(values), launch = given, kernel = function.kernel](
                  const FakeTask& now, std::uint64_t begin) mutable {
     std::vector<void*> pointers;

@@ -29,6 +29,9 @@ struct FakeKernel {
   std::function<void(const FakeLaunch&)> run;
   /// The time of a launch in nanoseconds; null = kernel_nanoseconds of FakeOptions.
   std::function<std::uint64_t(const FakeLaunch&)> duration;
+  /// Whether a launch still waits for the host; null = none does. Where it still does when it runs,
+  /// the host has let it wait too long.
+  std::function<bool(const FakeLaunch&)> holds = nullptr;
 };
 
 /// Maps names of `extern "C"` functions to kernels.

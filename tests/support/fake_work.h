@@ -34,6 +34,9 @@ struct FakeTask {
   bool in_graph = false;
   /// Executes the task and returns its demand. Null for a mark.
   std::function<FakeDemand(const FakeTask&, std::uint64_t begin)> act;
+  /// Whether it still waits for the host; null = it does not. A device with a clock of its own does
+  /// not execute it before.
+  std::function<bool()> holds = nullptr;
 };
 
 struct FakeWork;

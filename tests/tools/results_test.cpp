@@ -3,11 +3,14 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "tests/support/temporary_folder.h"
+#include "tools/error_lines.h"
 #include "tools/markdown.h"
 #include "tools/page.h"
+#include "tools/resimulation.h"
 #include "tools/result_file.h"
 #include "tools/summary.h"
 
@@ -79,6 +82,9 @@ TEST_CASE("a summary counts only what was measured, and names the worst with its
   CHECK(memory_cell(s) == "2 exact, 1 ties");
   CHECK(verdict_cell(s) == "2 SAME, 1 CLOSE, 1 INCONCLUSIVE");
   CHECK(order_cell(s.ranking) == "4 of 5, 1 within the noise");
+  Ranking alike = s.ranking;
+  alike.equal = 2;
+  CHECK(order_cell(alike) == "4 of 5, 1 within the noise, 2 predicted as equal");
 }
 
 TEST_CASE("several files add up, and their orders are those within each") {
@@ -108,6 +114,7 @@ TEST_CASE("what is written is read back, and written again to the byte") {
   ResultFile file = file_of(ResultGroup::matrix, "2 devices");
   file.is_short = true;
   file.calibration = {{"noise", "0.01"}};
+  file.ranking.equal = 3;
   const std::string text = to_json(file);
   const TemporaryFolder folder;
   const auto read = read_result(folder.file("result.json", text));
@@ -198,6 +205,77 @@ TEST_CASE("the page says what is short, and what is not there") {
   other.is_short = true;
   CHECK(has(accuracy_table({other}), "**These numbers are of a short run**"));
   CHECK(has(accuracy_table({file, other}), "**1 of 2 results are of a short run**"));
+}
+
+TEST_CASE("an error has a part that grows with the micro-batches and one that does not") {
+  ResultFile file = file_of(ResultGroup::gpu_networks, "mlp on 4");
+  file.points.clear();
+  const auto add = [&](const std::string& schedule, std::int64_t count, double predicted_s,
+                       double measured_s) {
+    ResultPoint p = point(schedule, 0, Verdict::same);
+    p.micro_batches = count;
+    p.predicted_s = predicted_s;
+    p.measured->time_s = measured_s;
+    file.points.push_back(p);
+  };
+  CHECK(error_lines(file).empty());
+  add("gpipe", 4, 0.100, 0.100);  // 1 ms too fast a micro-batch, and 4 ms too slow
+  add("gpipe", 16, 0.196, 0.208);
+  add("naive", 16, 0.151, 0.150);  // 1 ms too slow without any
+  add("naive", 4, 0.051, 0.050);
+  add("1f1b", 4, 0.1, 0.1);  // one number of micro-batches: no line
+  const std::vector<ErrorLine> lines = error_lines(file);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].schedule == "gpipe");
+  CHECK(lines[0].slope_s == doctest::Approx(-0.001));
+  CHECK(lines[0].slope == doctest::Approx(-0.001 / 0.009));
+  CHECK(lines[0].fixed_s == doctest::Approx(0.004));
+  CHECK(lines[0].cancels);
+  CHECK(lines[1].slope_s == doctest::Approx(0));
+  CHECK(lines[1].fixed_s == doctest::Approx(0.001));
+  CHECK_FALSE(lines[1].cancels);
+  file.points[0].measured.reset();
+  CHECK(error_lines(file).size() == 1);
+  file.points[0].measured = file.points[1].measured;
+  file.points[0].measured->time_s = 0.1;
+  CHECK(error_line_table({&file}, "network") ==
+        "| network | schedules | a micro-batch more | of its time | fixed part | two that cancel "
+        "|\n|---|---:|---:|---:|---:|---|\n| mlp on 4 | 2 | -1000.0 us to +0.0 us | -11.11 % to "
+        "+0.00 % | +1000.0 us to +4000.0 us | gpipe |\n");
+  CHECK(has(validation_page({file}), "| mlp on 4 | 2 | -1000.0 us to +0.0 us |"));
+}
+
+TEST_CASE("runs of an H100 are predicted better with the tables of their links") {
+  const auto results = read_results("docs/results/validation");
+  REQUIRE_MESSAGE(results, (results ? "" : to_text(results.problems())));
+  const auto resimulated = resimulate(*results);
+  REQUIRE_MESSAGE(resimulated, (resimulated ? "" : to_text(resimulated.problems())));
+  const auto error = [&](const std::vector<ResultFile>& files, const std::string& name) {
+    const auto found = std::find_if(files.begin(), files.end(),
+                                    [&](const ResultFile& one) { return one.name == name; });
+    REQUIRE(found != files.end());
+    return summarize({&*found}).error.mean_size;
+  };
+  CHECK(resimulated->size() == 9);
+  // As they ran, with the straight line through the table: 3.60 and 6.79 %.
+  CHECK(error(*results, "mlp on 4") > 0.0355);
+  CHECK(error(*results, "mlp on 8") > 0.0675);
+  CHECK(error(*resimulated, "mlp on 4") <= 0.029);
+  CHECK(error(*resimulated, "mlp on 8") <= 0.057);
+  CHECK(error(*resimulated, "gpt-small on 4") <= 0.0125);
+  // What is written is read back, and stands on the page beside what ran.
+  const std::string text = resimulation_json(*resimulated);
+  const TemporaryFolder folder;
+  const auto read = read_resimulation(folder.file("again.json", text));
+  REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
+  CHECK(resimulation_json(*read) == text);
+  CHECK(has(validation_page(*results, *read), "### The same runs, predicted by this version"));
+  CHECK_FALSE(has(validation_page(*results), "### The same runs, predicted by this version"));
+  CHECK_FALSE(read_resimulation(folder.file("wrong.json", "{\"resimulated\": [{}]}")));
+  ResultFile unknown = file_of(ResultGroup::gpu_networks, "mlp");
+  const auto refused = resimulate({unknown});
+  REQUIRE_FALSE(refused);
+  CHECK(has(to_text(refused.problems()), "'mlp' is no name of a stored run"));
 }
 
 }  // namespace

@@ -188,7 +188,9 @@ void judge_overlap(CudaProof& proof) {
 std::string driver_text(const CudaDriver& driver) {
   int version = 0;
   PLUMBLINE_CUDA(driver, cuDriverGetVersion, &version);
-  return fmt::format("driver      for CUDA {}.{}\n", version / 1000, version % 1000 / 10);
+  const std::string missing = missing_for_split(driver);
+  return fmt::format("driver      for CUDA {}.{}{}\n", version / 1000, version % 1000 / 10,
+                     missing.empty() ? "" : "; it splits no GPU, as it lacks " + missing);
 }
 
 std::string gpu_text(const CudaDriver& driver, int ordinal) {

@@ -21,6 +21,14 @@ Result<std::shared_ptr<OpenedCuda>> open_cuda(const CudaDriver& driver, std::uin
 
 Result<std::shared_ptr<OpenedCuda>> CudaDevicePool::open(const CudaDriver& driver,
                                                          std::uint32_t count, bool one_gpu) {
+  if (opened_ && opened_->hangs) {
+    Diagnostic hangs;
+    hangs.message = "a device hung in an earlier run, and is not used again";
+    hangs.help =
+        "start the other runs by a command of their own; look at nvidia-smi if it hangs again";
+    hangs.fault = Fault::no_device;
+    return hangs;
+  }
   if (opened_ && count == count_ && one_gpu == one_gpu_) return opened_;
   opened_.reset();
   auto opened = open_cuda(driver, count, one_gpu);

@@ -16,6 +16,7 @@ namespace plumbline {
 struct OpenedCuda {
   CudaDriver driver;  // before all that calls it
   std::unique_ptr<CudaDevices> devices;
+  bool hangs = false;  ///< A run was given up while one of them hung.
 };
 
 /// Opens devices. Errors: the errors of open_cuda_devices.
@@ -26,7 +27,8 @@ Result<std::shared_ptr<OpenedCuda>> open_cuda(const CudaDriver& driver, std::uin
 class CudaDevicePool {
  public:
   /// Returns the open devices if their number and kind match. Otherwise closes them, unless
-  /// somebody still has them, and opens others. Errors: the errors of open_cuda_devices.
+  /// somebody still has them, and opens others. Errors: the errors of open_cuda_devices; one of its
+  /// devices hangs, as others on that GPU would wait for it.
   Result<std::shared_ptr<OpenedCuda>> open(const CudaDriver& driver, std::uint32_t count,
                                            bool one_gpu);
 

@@ -239,6 +239,10 @@ void OpenDevices::open_whole(std::uint32_t count) {
 }
 
 Result<SmSplit> OpenDevices::open_split(std::uint32_t count) {
+  if (const std::string missing = missing_for_split(driver_); !missing.empty()) {
+    return no_device(fmt::format("the CUDA driver does not split a GPU: it lacks {}", missing),
+                     "take one GPU for each device, or a newer driver");
+  }
   const CUdevice device = gpu(0);
   char name[256] = "";
   PLUMBLINE_CUDA(driver_, cuDeviceGetName, name, static_cast<int>(sizeof name), device);

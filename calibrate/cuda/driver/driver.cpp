@@ -42,32 +42,55 @@ std::string_view advice(CUresult result) {
 
 }  // namespace
 
+Result<CudaDriver> cuda_driver_of(const std::function<void*(const char*)>& symbol) {
+  CudaDriver driver;
+#define PLUMBLINE_CUDA_NAME(name) #name
+#define PLUMBLINE_CUDA_LOAD(call) \
+  driver.call = reinterpret_cast<decltype(driver.call)>(symbol(PLUMBLINE_CUDA_NAME(call)));
+  PLUMBLINE_CUDA_CALLS(PLUMBLINE_CUDA_LOAD)
+#undef PLUMBLINE_CUDA_LOAD
+  // Its second version is CUDA 12.8's (cudaTypedefs.h); the first one takes the same.
+  if (driver.cuEventElapsedTime == nullptr) {
+    driver.cuEventElapsedTime =
+        reinterpret_cast<decltype(driver.cuEventElapsedTime)>(symbol("cuEventElapsedTime"));
+  }
+  std::vector<std::string> missing;
+#define PLUMBLINE_CUDA_NEED(call) \
+  if (driver.call == nullptr) missing.emplace_back(PLUMBLINE_CUDA_NAME(call));
+  PLUMBLINE_CUDA_CORE_CALLS(PLUMBLINE_CUDA_NEED)
+#undef PLUMBLINE_CUDA_NEED
+#undef PLUMBLINE_CUDA_NAME
+  if (missing.empty()) return driver;
+  int version = 0;
+  if (driver.cuDriverGetVersion != nullptr) driver.cuDriverGetVersion(&version);
+  return no_driver(
+      fmt::format("the CUDA driver ({}.{}) is too old: it lacks {}{}", version / 1000,
+                  version % 1000 / 10, missing.front(),
+                  missing.size() > 1 ? fmt::format(" and {} more", missing.size() - 1) : ""),
+      "install a driver for CUDA 12 or 13");
+}
+
+std::string missing_for_split(const CudaDriver& driver) {
+  constexpr std::string_view kLater = "cuGreenCtxStreamCreate";  // 12.5, and the others 12.4
+  std::string missing;
+#define PLUMBLINE_CUDA_NEED(call) \
+  if (driver.call == nullptr && missing.empty()) missing = #call;
+  PLUMBLINE_CUDA_SPLIT_CALLS(PLUMBLINE_CUDA_NEED)
+#undef PLUMBLINE_CUDA_NEED
+  if (missing.empty()) return "";
+  return fmt::format("{}, which a driver for CUDA {} brings", missing,
+                     missing == kLater ? "12.5" : "12.4");
+}
+
 Result<CudaDriver> load_cuda_driver() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
     return no_driver("there is no CUDA driver on this machine (libcuda.so.1 is not found)",
                      "install NVIDIA's driver, or take --backend cpu");
   }
-  CudaDriver driver;
-  std::vector<std::string> missing;
-#define PLUMBLINE_CUDA_NAME(name) #name
-#define PLUMBLINE_CUDA_LOAD(call)                                                         \
-  driver.call =                                                                           \
-      reinterpret_cast<decltype(driver.call)>(dlsym(library, PLUMBLINE_CUDA_NAME(call))); \
-  if (driver.call == nullptr) missing.emplace_back(PLUMBLINE_CUDA_NAME(call));
-  PLUMBLINE_CUDA_CALLS(PLUMBLINE_CUDA_LOAD)
-#undef PLUMBLINE_CUDA_LOAD
-#undef PLUMBLINE_CUDA_NAME
-  if (!missing.empty()) {
-    int version = 0;
-    if (driver.cuDriverGetVersion != nullptr) driver.cuDriverGetVersion(&version);
-    return no_driver(
-        fmt::format("the CUDA driver ({}.{}) is too old: it lacks {}{}", version / 1000,
-                    version % 1000 / 10, missing.front(),
-                    missing.size() > 1 ? fmt::format(" and {} more", missing.size() - 1) : ""),
-        fmt::format("this build needs a driver for CUDA {}.{}", CUDA_VERSION / 1000,
-                    CUDA_VERSION % 1000 / 10));
-  }
+  auto found = cuda_driver_of([&](const char* name) { return dlsym(library, name); });
+  if (!found) return found;
+  CudaDriver driver = *std::move(found);
   // Each stream needs its own connection: kernels on a shared connection wait for each other,
   // whatever SMs they run on. The driver reads this variable once, here. Training frameworks set it
   // to 1.

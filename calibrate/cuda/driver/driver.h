@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -14,75 +15,89 @@
 
 /// Every driver function that is called, by its name in cuda.h. The macros of cuda.h choose the
 /// version of a function, both here and at the call.
-#define PLUMBLINE_CUDA_CALLS(CALL)  \
-  CALL(cuInit)                      \
-  CALL(cuDriverGetVersion)          \
-  CALL(cuGetErrorName)              \
-  CALL(cuGetErrorString)            \
-  CALL(cuDeviceGet)                 \
-  CALL(cuDeviceGetCount)            \
-  CALL(cuDeviceGetName)             \
-  CALL(cuDeviceGetUuid)             \
-  CALL(cuDeviceGetAttribute)        \
-  CALL(cuDeviceTotalMem)            \
-  CALL(cuDeviceCanAccessPeer)       \
-  CALL(cuDeviceGetDevResource)      \
-  CALL(cuDevicePrimaryCtxRetain)    \
-  CALL(cuDevicePrimaryCtxRelease)   \
-  CALL(cuCtxSetCurrent)             \
-  CALL(cuCtxGetCurrent)             \
-  CALL(cuCtxPushCurrent)            \
-  CALL(cuCtxPopCurrent)             \
-  CALL(cuCtxSynchronize)            \
-  CALL(cuCtxEnablePeerAccess)       \
-  CALL(cuDevSmResourceSplitByCount) \
-  CALL(cuDevResourceGenerateDesc)   \
-  CALL(cuGreenCtxCreate)            \
-  CALL(cuGreenCtxDestroy)           \
-  CALL(cuGreenCtxGetDevResource)    \
-  CALL(cuGreenCtxStreamCreate)      \
-  CALL(cuCtxFromGreenCtx)           \
-  CALL(cuStreamCreateWithPriority)  \
-  CALL(cuStreamDestroy)             \
-  CALL(cuStreamSynchronize)         \
-  CALL(cuStreamQuery)               \
-  CALL(cuStreamWaitEvent)           \
-  CALL(cuStreamBeginCapture)        \
-  CALL(cuStreamEndCapture)          \
-  CALL(cuEventCreate)               \
-  CALL(cuEventDestroy)              \
-  CALL(cuEventRecord)               \
-  CALL(cuEventSynchronize)          \
-  CALL(cuEventQuery)                \
-  CALL(cuEventElapsedTime)          \
-  CALL(cuGraphDestroy)              \
-  CALL(cuGraphExecDestroy)          \
-  CALL(cuGraphInstantiate)          \
-  CALL(cuGraphLaunch)               \
-  CALL(cuGraphUpload)               \
-  CALL(cuModuleLoadData)            \
-  CALL(cuModuleUnload)              \
-  CALL(cuModuleGetFunction)         \
-  CALL(cuFuncSetAttribute)          \
-  CALL(cuLaunchKernel)              \
-  CALL(cuMemAlloc)                  \
-  CALL(cuMemFree)                   \
-  CALL(cuMemHostAlloc)              \
-  CALL(cuMemFreeHost)               \
-  CALL(cuMemGetInfo)                \
-  CALL(cuMemPoolCreate)             \
-  CALL(cuMemPoolDestroy)            \
-  CALL(cuMemPoolGetAttribute)       \
-  CALL(cuMemPoolSetAttribute)       \
-  CALL(cuMemAllocFromPoolAsync)     \
-  CALL(cuMemFreeAsync)              \
-  CALL(cuMemcpyAsync)               \
-  CALL(cuMemcpyDtoDAsync)           \
-  CALL(cuMemcpyDtoHAsync)           \
-  CALL(cuMemcpyHtoDAsync)           \
-  CALL(cuMemcpyPeerAsync)           \
-  CALL(cuMemsetD8Async)             \
+/// Without these, nothing runs.
+#define PLUMBLINE_CUDA_CORE_CALLS(CALL) \
+  CALL(cuInit)                          \
+  CALL(cuDriverGetVersion)              \
+  CALL(cuGetErrorName)                  \
+  CALL(cuGetErrorString)                \
+  CALL(cuDeviceGet)                     \
+  CALL(cuDeviceGetCount)                \
+  CALL(cuDeviceGetName)                 \
+  CALL(cuDeviceGetUuid)                 \
+  CALL(cuDeviceGetAttribute)            \
+  CALL(cuDeviceTotalMem)                \
+  CALL(cuDeviceCanAccessPeer)           \
+  CALL(cuDevicePrimaryCtxRetain)        \
+  CALL(cuDevicePrimaryCtxRelease)       \
+  CALL(cuCtxSetCurrent)                 \
+  CALL(cuCtxGetCurrent)                 \
+  CALL(cuCtxPushCurrent)                \
+  CALL(cuCtxPopCurrent)                 \
+  CALL(cuCtxSynchronize)                \
+  CALL(cuCtxEnablePeerAccess)           \
+  CALL(cuStreamCreateWithPriority)      \
+  CALL(cuStreamDestroy)                 \
+  CALL(cuStreamSynchronize)             \
+  CALL(cuStreamQuery)                   \
+  CALL(cuStreamWaitEvent)               \
+  CALL(cuStreamBeginCapture)            \
+  CALL(cuStreamEndCapture)              \
+  CALL(cuEventCreate)                   \
+  CALL(cuEventDestroy)                  \
+  CALL(cuEventRecord)                   \
+  CALL(cuEventSynchronize)              \
+  CALL(cuEventQuery)                    \
+  CALL(cuEventElapsedTime)              \
+  CALL(cuGraphDestroy)                  \
+  CALL(cuGraphExecDestroy)              \
+  CALL(cuGraphInstantiate)              \
+  CALL(cuGraphLaunch)                   \
+  CALL(cuGraphUpload)                   \
+  CALL(cuModuleLoadData)                \
+  CALL(cuModuleUnload)                  \
+  CALL(cuModuleGetFunction)             \
+  CALL(cuFuncSetAttribute)              \
+  CALL(cuLaunchKernel)                  \
+  CALL(cuMemAlloc)                      \
+  CALL(cuMemFree)                       \
+  CALL(cuMemHostAlloc)                  \
+  CALL(cuMemFreeHost)                   \
+  CALL(cuMemHostGetDevicePointer)       \
+  CALL(cuMemGetInfo)                    \
+  CALL(cuMemcpyAsync)                   \
+  CALL(cuMemcpyDtoDAsync)               \
+  CALL(cuMemcpyDtoHAsync)               \
+  CALL(cuMemcpyHtoDAsync)               \
+  CALL(cuMemcpyPeerAsync)               \
+  CALL(cuMemsetD8Async)                 \
   CALL(cuMemsetD32Async)
+
+/// These split a GPU: a driver for CUDA 12.5 has all of them, one for 12.4 all but
+/// cuGreenCtxStreamCreate (cudaTypedefs.h). Whole GPUs do without.
+#define PLUMBLINE_CUDA_SPLIT_CALLS(CALL) \
+  CALL(cuDeviceGetDevResource)           \
+  CALL(cuDevSmResourceSplitByCount)      \
+  CALL(cuDevResourceGenerateDesc)        \
+  CALL(cuGreenCtxCreate)                 \
+  CALL(cuGreenCtxDestroy)                \
+  CALL(cuGreenCtxGetDevResource)         \
+  CALL(cuGreenCtxStreamCreate)           \
+  CALL(cuCtxFromGreenCtx)
+
+/// These say how memory is used, for whoever asks. Every driver for CUDA 11.2 has them.
+#define PLUMBLINE_CUDA_OPTIONAL_CALLS(CALL) \
+  CALL(cuMemPoolCreate)                     \
+  CALL(cuMemPoolDestroy)                    \
+  CALL(cuMemPoolGetAttribute)               \
+  CALL(cuMemPoolSetAttribute)               \
+  CALL(cuMemAllocFromPoolAsync)             \
+  CALL(cuMemFreeAsync)
+
+#define PLUMBLINE_CUDA_CALLS(CALL) \
+  PLUMBLINE_CUDA_CORE_CALLS(CALL)  \
+  PLUMBLINE_CUDA_SPLIT_CALLS(CALL) \
+  PLUMBLINE_CUDA_OPTIONAL_CALLS(CALL)
 
 namespace plumbline {
 
@@ -99,9 +114,17 @@ struct CudaDriver {
 };
 
 /// The driver of this machine, initialised. Sets CUDA_DEVICE_MAX_CONNECTIONS to 32. Errors (no
-/// device): no driver is installed; it is too old and lacks a function; it does not start; it shows
-/// no device. Each says what to do.
+/// device): no driver is installed; it is too old and lacks a function without which nothing runs;
+/// it does not start; it shows no device. Each says what to do.
 Result<CudaDriver> load_cuda_driver();
+
+/// The functions of a driver's library, by their names there: those that are found. Errors (no
+/// device): one is missing without which nothing runs.
+Result<CudaDriver> cuda_driver_of(const std::function<void*(const char*)>& symbol);
+
+/// The first function that is missing for splitting a GPU, and which driver brings it; "" if none
+/// is missing: "cuGreenCtxCreate, which a driver for CUDA 12.4 brings".
+std::string missing_for_split(const CudaDriver& driver);
 
 /// `cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)`.
 std::string cuda_failure(const CudaDriver& driver, std::string_view call, CUresult result);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,9 +35,14 @@ Result<SmSplit> split_sms(const SmSupply& supply, std::uint32_t groups, const Sm
                                  supply.sms, groups, min),
                      std::min(supply.sms / min, room(min)));
   }
+  std::optional<SmSplit> without_rest;
   for (std::uint32_t each = max; each >= min; each -= alignment) {
-    if (room(each) >= groups) return SmSplit{groups, each, supply.sms - groups * each};
+    if (room(each) < groups) continue;
+    const SmSplit split{groups, each, supply.sms - groups * each};
+    if (split.left > 0) return split;
+    without_rest = split;
   }
+  if (without_rest) return *without_rest;
   const std::uint32_t possible = room(min);
   return too_small(
       fmt::format("the driver makes {} group{} of {} of the GPU's {} SMs, not the {} that are "

@@ -30,7 +30,8 @@ struct SmSplit {
 /// together, so there may be fewer groups than the number of SMs allows.
 using SmRoom = std::function<std::uint32_t(std::uint32_t sms)>;
 
-/// Splits the SMs into equal groups. An H100 (132 SMs, groups of at least 8, multiples of 8) gives
+/// Splits the SMs into equal groups, the largest that leave some SMs for copies; where none do, the
+/// largest of all. An H100 (132 SMs, groups of at least 8, multiples of 8) gives
 /// 2 x 64, 4 x 32, 8 x 16 or 16 x 8 SMs where the driver has room for them, and 4 are left. Many of
 /// these GPUs have room for only 15 groups of 8: then 2 x 56, 4 x 24, 8 x 8. Requires: groups > 0.
 /// Errors: the GPU is too small for so many groups, or the driver has no room for them; the message

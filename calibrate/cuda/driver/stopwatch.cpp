@@ -1,4 +1,4 @@
-// Two events behind a kernel that lets the host run ahead.
+// Two events behind a gate.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/stopwatch.h"
@@ -6,15 +6,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "calibrate/cuda/driver/launch.h"
-#include "calibrate/runtime/clock.h"
-
 namespace plumbline {
 namespace {
 
-constexpr int kTimings = 5;
+constexpr std::size_t kTimings = 5;
 /// The device waits for the host no longer than this.
-constexpr std::int64_t kLongestWait = 100'000'000;
+constexpr unsigned long long kLongestWait = 100'000'000;
 
 }  // namespace
 
@@ -29,39 +26,33 @@ CudaStopwatch::CudaStopwatch(CudaDevices& devices, std::size_t device)
     : driver_(devices.driver()), device_(devices.all()[device]) {
   PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device_.context);
   events_ = CudaEvents(driver_, 2, CU_EVENT_DEFAULT);
-  waited_ = CudaScratch(driver_, 2 * sizeof(std::uint64_t));
 }
 
 double CudaStopwatch::time(const std::function<void()>& enqueue) {
-  std::int64_t wait = time_once(enqueue, 0).first;  // the first one warms up
+  static_cast<void>(time_once(enqueue, /*holds=*/false));  // the first one warms up
   std::vector<double> times;
   times.reserve(kTimings);
-  for (int round = 0; round < kTimings; ++round) {
-    const auto [enqueuing, took] = time_once(enqueue, wait);
-    wait = std::min(wait, enqueuing);
-    times.push_back(took);
+  for (std::size_t round = 0; times.size() < kTimings; ++round) {
+    if (const auto took = time_once(enqueue, /*holds=*/round < 2 * kTimings))
+      times.push_back(*took);
   }
   std::sort(times.begin(), times.end());
   return times[kTimings / 2];
 }
 
-std::pair<std::int64_t, double> CudaStopwatch::time_once(const std::function<void()>& enqueue,
-                                                         std::int64_t wait) {
+std::optional<double> CudaStopwatch::time_once(const std::function<void()>& enqueue, bool holds) {
   PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device_.context);
-  if (wait > 0) {
-    cuda::launch(bare_queue(driver_, device_, device_.compute), "plumbline_spin", {}, 1, 0,
-                 static_cast<unsigned long long>(wait), waited_.data());
-  }
-  const RealTime before = now();
+  gate_.close(bare_queue(driver_, device_, device_.compute), holds, kLongestWait);
   PLUMBLINE_CUDA(driver_, cuEventRecord, events_[0], device_.compute);
   enqueue();
   PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device_.context);
   PLUMBLINE_CUDA(driver_, cuEventRecord, events_[1], device_.compute);
-  const std::int64_t enqueuing = std::min((now() - before) * 5 / 4 + 50'000, kLongestWait);
+  gate_.open();
   PLUMBLINE_CUDA(driver_, cuStreamSynchronize, device_.compute);
+  if (!gate_.was_in_time()) return std::nullopt;
   float milliseconds = 0;
   PLUMBLINE_CUDA(driver_, cuEventElapsedTime, &milliseconds, events_[0], events_[1]);
-  return {enqueuing, double{milliseconds} * 1e6};
+  return double{milliseconds} * 1e6;
 }
 
 }  // namespace plumbline

@@ -8,11 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <utility>
+#include <optional>
 
 #include "calibrate/cuda/driver/devices.h"
 #include "calibrate/cuda/driver/events.h"
-#include "calibrate/cuda/driver/scratch.h"
+#include "calibrate/cuda/driver/gate.h"
 
 namespace plumbline {
 
@@ -33,19 +33,18 @@ class CudaStopwatch {
   CudaStopwatch(CudaDevices& devices, std::size_t device);
 
   /// The median time of the work, in ns. Each time all of it is enqueued while the device is held
-  /// back.
+  /// back. Where the host is late again and again, because so much work fills the queues, the
+  /// device is not held back.
   double time(const std::function<void()>& enqueue);
 
  private:
-  /// The host's time to enqueue, with a reserve, and the time of the work, behind a kernel of
-  /// `wait` ns.
-  std::pair<std::int64_t, double> time_once(const std::function<void()>& enqueue,
-                                            std::int64_t wait);
+  /// The time of the work; nothing where the host was late, or where the gate does not hold.
+  std::optional<double> time_once(const std::function<void()>& enqueue, bool holds);
 
   const CudaDriver& driver_;
   const CudaDevice& device_;
   CudaEvents events_;
-  CudaScratch waited_;
+  CudaGate gate_;
 };
 
 }  // namespace plumbline

@@ -18,6 +18,21 @@ __global__ void plumbline_spin(unsigned long long nanoseconds, unsigned long lon
   }
 }
 
+/// Ends when the host has written the ticket into words[0], or after `nanoseconds`, which it then
+/// notes in words[1]. The words are in the host's memory. One thread.
+__global__ void plumbline_wait_for_host(volatile unsigned* words, unsigned ticket,
+                                        unsigned long long nanoseconds) {
+  unsigned long long begin, now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+  while (words[0] != ticket) {
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    if (now - begin < nanoseconds) continue;
+    words[1] = 1;
+    __threadfence_system();
+    return;
+  }
+}
+
 /// Notes the device's global clock. One thread, as the next.
 __global__ void plumbline_note_time(unsigned long long* time) {
   unsigned long long now;

@@ -167,12 +167,16 @@ std::vector<LibraryPlace> cuda_library_places(const Environment& environment,
   return places.take();
 }
 
-Result<CudaLibrary> load_cuda_library(const CudaLibraryKind& kind,
-                                      const std::vector<LibraryPlace>& places) {
-  std::string looked_at;
+namespace {
+
+/// The library of this name in the first place where it loads. Adds to `looked_at` what was wrong
+/// with the others.
+std::optional<CudaLibrary> load_file(const CudaLibraryKind& kind, std::string_view file,
+                                     const std::vector<LibraryPlace>& places,
+                                     std::string& looked_at) {
   for (const LibraryPlace& place : places) {
     const bool is_loader = place.folder.empty();
-    const fs::path path = fs::path(place.folder) / kind.file;
+    const fs::path path = fs::path(place.folder) / file;
     std::error_code error;
     std::string outcome = "not there";
     if (is_loader || fs::exists(path, error)) {
@@ -187,13 +191,26 @@ Result<CudaLibrary> load_cuda_library(const CudaLibraryKind& kind,
         dlclose(library.handle);
         outcome = fmt::format("states no version by {}", kind.version);
       } else if (const char* const said = dlerror(); said != nullptr) {
-        const bool is_absent = is_loader && std::string_view(said).rfind(
-                                                fmt::format("{}: cannot open", kind.file), 0) == 0;
+        const bool is_absent =
+            is_loader && std::string_view(said).rfind(fmt::format("{}: cannot open", file), 0) == 0;
         if (!is_absent) outcome = fmt::format("does not load: {}", said);
       }
     }
     looked_at += is_loader ? fmt::format("  {}: {}\n", place.reason, outcome)
                            : fmt::format("  {} ({}): {}\n", place.folder, place.reason, outcome);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<CudaLibrary> load_cuda_library(const CudaLibraryKind& kind,
+                                      const std::vector<LibraryPlace>& places) {
+  std::string looked_at;
+  if (auto found = load_file(kind, kind.file, places, looked_at)) return *std::move(found);
+  std::string also;  // the same places
+  if (!kind.older_file.empty()) {
+    if (auto found = load_file(kind, kind.older_file, places, also)) return *std::move(found);
   }
   Diagnostic missing;
   missing.message = fmt::format("{} ({}) is not found", kind.name, kind.file);

@@ -20,9 +20,12 @@ struct CudaLibraryKind {
   std::string_view file;     ///< Its soname: "libcublasLt.so.13".
   std::string_view version;  ///< The function that returns its version without a device.
   std::string_view package;  ///< Its name for pip: "nvidia-cublas".
+  /// The soname of the version before, which is taken where no place has `file`; "" = there is
+  /// none.
+  std::string_view older_file{};
 };
 inline constexpr CudaLibraryKind kCublasLt{"cuBLASLt", "libcublasLt.so.13", "cublasLtGetVersion",
-                                           "nvidia-cublas"};
+                                           "nvidia-cublas", "libcublasLt.so.12"};
 inline constexpr CudaLibraryKind kCudnn{"cuDNN", "libcudnn.so.9", "cudnnGetVersion",
                                         "nvidia-cudnn-cu13"};
 inline constexpr CudaLibraryKind kNccl{"NCCL", "libnccl.so.2", "ncclGetVersion",
@@ -57,8 +60,9 @@ using Environment = std::function<const char*(const char*)>;
 std::vector<LibraryPlace> cuda_library_places(const Environment& environment,
                                               const std::string& root = "");
 
-/// Loads the library from the first place where that works. Errors (no device): no place works; the
-/// detail lists the places, and the loader's message for a library that does not load.
+/// Loads the library from the first place where that works; where none has it, an older one. Errors
+/// (no device): no place works; the detail lists the places, and the loader's message for a library
+/// that does not load.
 Result<CudaLibrary> load_cuda_library(const CudaLibraryKind& kind,
                                       const std::vector<LibraryPlace>& places);
 

@@ -150,6 +150,7 @@ class CudaBackendOnNetwork : public CudaBackend {
                                      results_.losses.size()));
     }
     if (run.abandoned) {
+      opened_->hangs = true;
       auto left = std::make_unique<Left>();
       left->opened = std::move(opened_);
       left->libraries = std::move(libraries_);

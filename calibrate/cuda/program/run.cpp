@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <span>
 #include <thread>
@@ -33,6 +34,8 @@ namespace {
 
 /// The time after progress during which events are queried without a pause.
 constexpr RealTime kEager = 1'000'000;
+/// A step that takes the host so long to enqueue was blocked by the gate.
+constexpr RealTime kBlocked = CudaGate::kPatience / 4;
 
 std::unique_ptr<CudaWork> work_of(CudaDevices& devices, DeviceLibraries* libraries,
                                   const CudaTraining& training, const RunPlan& plan,
@@ -150,13 +153,17 @@ class CudaRig {
     }
     while (now() - begin < options_.min_warm_up.count()) execute(/*tells=*/false);
     const std::uint32_t wanted = std::min(options_.iterations, options_.max_iterations);
-    while (record.iterations.size() < wanted) {
-      execute(/*tells=*/false);
+    std::uint32_t clean = 0;
+    while (clean < wanted && record.iterations.size() < options_.max_iterations) {
+      const bool in_time = execute(/*tells=*/false);
       const Duration untraced = time_of_iteration();
-      execute(/*tells=*/true);
-      if (record.iterations.size() + 1 == wanted) count_cycles();
+      const bool both_in_time = execute(/*tells=*/true) && in_time;
+      clean += both_in_time ? 1 : 0;
+      if (clean == wanted || record.iterations.size() + 1 == options_.max_iterations)
+        count_cycles();
       record.iterations.push_back(read_back());
       record.iterations.back().untraced = untraced;
+      record.iterations.back().clean = both_in_time;
       tell_progress();
     }
     return record;
@@ -181,21 +188,17 @@ class CudaRig {
       options_.progress(iterations_done_, options_.warm_up + options_.iterations);
   }
 
-  /// One iteration, from the first call to the end of all work.
-  void execute(bool tells) {
+  /// One iteration, from the first call to the end of all work. Returns whether the host was in
+  /// time: no device had to wait for it.
+  bool execute(bool tells) {
     progress_.restart();
     record();
-    std::int64_t& enqueuing = enqueuing_[tells ? 1 : 0];
-    begin(enqueuing);
-    const RealTime before = now();
-    for (std::uint32_t i = 0; i < program_.steps.size(); i += program_.steps[i].together)
-      enqueue(i, tells);
-    // The shortest time counts, as a closed gate may also hold the host back, when the driver's
-    // queues are full.
-    const std::int64_t took = CudaGate::time_for(now() - before);
-    enqueuing = enqueuing == 0 ? took : std::min(enqueuing, took);
+    // What runs for the first time may wait for the device while it is loaded.
+    begin(/*holds=*/has_run_[work_->phase()]);
+    const bool in_time = enqueue_all(tells);
     at_step_.reset();
     finish();
+    gate_.open();
     watch();
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
@@ -205,6 +208,29 @@ class CudaRig {
     has_run_[work_->phase()] = true;
     work_->end_iteration();
     if (const auto loss = work_->mean_loss()) losses_.push_back(*loss);
+    return in_time && gate_.was_in_time();
+  }
+
+  /// Enqueues all steps behind the gate. A stream takes some 1000 launches; then the host is
+  /// blocked until the gate opens by itself. From then on the gate opens a good part earlier, and
+  /// no device may come as far as the host is. Returns whether none did.
+  bool enqueue_all(bool tells) {
+    bool in_time = true;
+    std::optional<std::uint32_t> told;  // the last step whose end can be asked for
+    RealTime before = now();
+    for (std::uint32_t i = 0; i < program_.steps.size(); i += program_.steps[i].together) {
+      if (i >= opens_before_) gate_.open();
+      if (gate_.is_open() && opens_before_ < program_.steps.size() && told) {
+        use(program_.steps[*told].slot);
+        in_time = in_time && !progress_.has_ended(progress_.signal(*told));
+      }
+      enqueue(i, tells);
+      if (program_.steps[i].signals) told = i;
+      const RealTime after = now();
+      if (after - before > kBlocked) opens_before_ = std::min(opens_before_, i - i / 4);
+      before = after;
+    }
+    return in_time;
   }
 
   /// Records the ops of this phase after it has run once, when nothing is left to load.
@@ -234,9 +260,9 @@ class CudaRig {
   }
 
   /// All streams wait for one event. Then each device records its origin of time.
-  void begin(std::int64_t gate_time) {
+  void begin(bool holds) {
     use(0);
-    gate_.close(bare_queue(driver_, device(0), device(0).compute), gate_time);
+    gate_.close(bare_queue(driver_, device(0), device(0).compute), holds);
     lanes_.start_behind(gate_.opens());
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
@@ -414,8 +440,8 @@ class CudaRig {
   /// By phase, one per step; empty unless ops are replayed.
   std::array<std::vector<CudaRecording>, 2> recordings_;
   std::array<bool, 2> has_run_{};  ///< By phase.
-  std::array<std::int64_t, 2>
-      enqueuing_{};  ///< The time for which the gate stays closed; [1] if it traces.
+  /// The gate opens before this step; after all where the queues have room for them.
+  std::uint32_t opens_before_ = std::numeric_limits<std::uint32_t>::max();
   std::vector<double> losses_;
   double clock_mhz_ = 0;  ///< The first device's, after the last iteration; 0 = not known.
   std::uint32_t iterations_done_ = 0;

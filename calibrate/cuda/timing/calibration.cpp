@@ -41,6 +41,8 @@ constexpr std::size_t kMaxCycles = 16;
 /// The number of enqueued turns stays small: if a stream's queue is full, the host waits for the
 /// gate.
 constexpr std::size_t kMaxTurns = 48;
+/// The time after which the gate of a burst opens by itself, in ns.
+constexpr unsigned long long kPatience = 200'000'000;
 
 class CudaStageTimers : public StageTimers {
  public:
@@ -78,21 +80,16 @@ class CudaStageTimers : public StageTimers {
   /// Runs a burst. All devices begin together, behind a gate that is closed while the host
   /// enqueues, as in a run. They end at about the same time.
   void go_on() override {
-    const RealTime begin = now();
     std::vector<std::size_t> turns;
     for (const std::uint32_t device : measuring_) turns.push_back(turns_of(*timers_[device]));
-    const std::size_t all = std::accumulate(turns.begin(), turns.end(), std::size_t{0});
     const bool bare = ++bursts_ % 2 == 0 && wants_bare() &&
                       std::all_of(measuring_.begin(), measuring_.end(), [&](std::uint32_t device) {
                         return timers_[device]->can_be_bare();
                       });
-    double& enqueuing = enqueuing_[bare ? 1 : 0];
-    if (enqueuing == 0) enqueuing = enqueuing_[0];  // too high an estimate
     use(measuring_.front());
     CudaGate& gate = gates_[measuring_.front()];
     const CudaQueue& first = timers_[measuring_.front()]->queue();
-    gate.close(first,
-               enqueuing == 0 ? 0 : CudaGate::time_for(std::llround(enqueuing * double(all))));
+    gate.close(first, /*holds=*/bursts_ > 1, kPatience);
     for (const std::uint32_t device : measuring_) {
       use(device);
       PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, timers_[device]->queue().stream,
@@ -111,13 +108,16 @@ class CudaStageTimers : public StageTimers {
       }
     }
     if (!bare && !updates && update_at_once()) enqueue_updates_at_once();
-    // The shortest time, as a closed gate may also hold the host back if the driver's queues are
-    // full.
-    const double took = static_cast<double>(now() - begin) / static_cast<double>(all);
-    enqueuing = enqueuing == 0 ? took : std::min(enqueuing, took);
+    gate.open();
+    use(measuring_.front());
+    PLUMBLINE_CUDA(devices_.driver(), cuStreamSynchronize, first.stream);
+    // A burst whose gate opened by itself does not count, and the next ones are shorter, because it
+    // may have filled the queues. The shortest ones count in any case.
+    const bool counts = gate.was_in_time() || max_turns_ == kMinTurns;
+    if (!counts) max_turns_ = std::max(max_turns_ / 2, kMinTurns);
     for (const std::uint32_t device : measuring_) {
       use(device);
-      timers_[device]->finish();
+      timers_[device]->finish(counts);
     }
   }
   void stop() override {}
@@ -199,9 +199,9 @@ class CudaStageTimers : public StageTimers {
       fastest = std::min(fastest, time);
     }
     const double burst = std::max(static_cast<double>(kMinTurns) * slowest,
-                                  std::min(kBurst, static_cast<double>(kMaxTurns) * fastest));
+                                  std::min(kBurst, static_cast<double>(max_turns_) * fastest));
     const auto turns = static_cast<std::size_t>(std::llround(burst / timer.turn_time()));
-    return std::clamp(turns, kMinTurns, kMaxTurns);
+    return std::clamp(turns, kMinTurns, max_turns_);
   }
 
   CudaDevices& devices_;
@@ -210,8 +210,7 @@ class CudaStageTimers : public StageTimers {
   std::map<std::uint32_t, CudaEvents> ended_;
   std::size_t bursts_ = 0;
   std::size_t noted_bursts_ = 0;
-  /// The host's time to enqueue a turn, in ns; 0 = not yet known; [1] for bare turns.
-  std::array<double, 2> enqueuing_{};
+  std::size_t max_turns_ = kMaxTurns;
   std::vector<std::unique_ptr<CudaStageTimer>> timers_;
   std::vector<std::uint32_t> measuring_;
 };

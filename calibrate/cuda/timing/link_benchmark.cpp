@@ -17,6 +17,7 @@
 
 #include "calibrate/cuda/driver/copy.h"
 #include "calibrate/cuda/driver/events.h"
+#include "calibrate/cuda/driver/pinned.h"
 #include "calibrate/cuda/driver/scratch.h"
 #include "calibrate/cuda/driver/stopwatch.h"
 #include "calibrate/measure/sampling.h"
@@ -26,23 +27,6 @@ namespace {
 
 constexpr std::size_t kMaxCopies = 32;
 constexpr std::size_t kMaxCopied = std::size_t{1} << 29;
-
-/// Pinned memory of the host.
-class HostBuffer {
- public:
-  HostBuffer(const CudaDriver& driver, std::size_t bytes) : driver_(driver) {
-    PLUMBLINE_CUDA(driver, cuMemHostAlloc, &data_, bytes, CU_MEMHOSTALLOC_PORTABLE);
-  }
-  ~HostBuffer() { driver_.cuMemFreeHost(data_); }
-  HostBuffer(const HostBuffer&) = delete;
-  HostBuffer& operator=(const HostBuffer&) = delete;
-
-  void* data() const { return data_; }
-
- private:
-  const CudaDriver& driver_;
-  void* data_ = nullptr;
-};
 
 /// The way of a transfer.
 enum class Way : std::uint8_t { copy, host, nccl };
@@ -215,7 +199,7 @@ class Chain {
   CudaDevices& devices_;
   Streams streams_;
   std::vector<End> ends_;
-  std::optional<HostBuffer> host_;               ///< Set if copies go through it.
+  std::optional<CudaPinned> host_;               ///< Set if copies go through it.
   std::vector<NcclCommunicator> communicators_;  ///< There and back, if they move the tensors.
 };
 

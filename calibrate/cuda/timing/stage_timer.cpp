@@ -176,9 +176,11 @@ void CudaStageTimer::take(const Bare& bare) {
 
 void CudaStageTimer::enqueue_update_at_once() { enqueue(task_of(Pass::update_at_once, 0), true); }
 
-void CudaStageTimer::finish() {
+void CudaStageTimer::finish(bool counts) {
   if (pending_.empty() && bare_.turns == 0) return;
   PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);
+  bare_.counts = bare_.counts && counts;
+  for (Pending& pending : pending_) pending.counts = pending.counts && counts;
   if (bare_.turns > 0) {
     take(bare_);
     bare_.turns = 0;

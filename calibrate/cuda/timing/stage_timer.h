@@ -77,8 +77,8 @@ class CudaStageTimer {
   /// Enqueues an update by itself. Requires: the device's stream waits for the streams of all other
   /// walking devices.
   void enqueue_update_at_once();
-  /// Waits for all enqueued work, a burst, and reads its times.
-  void finish();
+  /// Waits for all enqueued work, a burst, and reads its times, if it `counts`.
+  void finish(bool counts = true);
   /// The time of a turn in the last burst, in ns; 0 before the first burst.
   double turn_time() const { return turn_time_; }
 

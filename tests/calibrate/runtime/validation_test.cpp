@@ -365,7 +365,15 @@ TEST_CASE("a ranking counts pairs beyond the noise and whether their order was p
   CHECK(ranking.right == 3);  // the first against all others
   CHECK(ranking.wrong == 2);  // the last is faster than predicted
   CHECK(*ranking.tau() == doctest::Approx(0.2));
+  CHECK(ranking.equal == 0);
   CHECK_FALSE(rank({points[0]}).tau());
+  // Whatever was measured: the prediction chose neither of 4 and 4.003.
+  const Ranking alike = rank({points[0], points[3], point(4.003, 3, 0), point(4.005, 1.5, 0)});
+  CHECK(alike.pairs == 6);
+  CHECK(alike.equal == 2);  // 4.005 is with 4.003, and not with 4
+  CHECK(alike.ties == 1);   // 1.5 twice
+  CHECK(alike.right == 3);
+  CHECK(alike.wrong == 0);
 }
 
 TEST_CASE("a drift that all rounds share does not hide which of two runs is the faster") {
@@ -376,6 +384,7 @@ TEST_CASE("a drift that all rounds share does not hide which of two runs is the 
     ValidationPoint p{{}, {}};
     Validation& v = p.validation;
     v.predicted = *predicted;
+    v.predicted.throughput_samples_per_s = 1 / rounds_s[1];  // not predicted as equal
     v.measured.outcome = *predicted;
     v.measured.outcome.iteration_time_s = rounds_s[1];
     v.measured.outcome.throughput_samples_per_s = 1 / rounds_s[1];

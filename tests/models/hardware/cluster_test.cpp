@@ -67,5 +67,31 @@ TEST_CASE("a ring over cards of their own is as wide as the cards of its members
   CHECK(shared.ring({{0}, {1}, {8}, {9}})[1].out == Card{1, 0, true});
 }
 
+TEST_CASE("a table of measured times goes before the line, which counts beyond it alone") {
+  const Link line{Duration{100}, BytesPerSecond{1'000'000'000}};  // a ns a byte
+  CHECK(line.time_of({50}).latency == Duration{100});
+  CHECK(line.time_of({50}).flow == Duration{50});
+  Link link = line;
+  link.table = {{{100}, Duration{150}}, {{200}, Duration{350}}, {{400}, Duration{450}}};
+  const auto whole = [&](std::int64_t bytes) { return link.time_of({bytes}).whole().count(); };
+  CHECK(whole(100) == 150);
+  CHECK(whole(150) == 250);  // half way
+  CHECK(whole(200) == 350);
+  CHECK(whole(201) == 351);  // 350.5
+  CHECK(whole(400) == 450);
+  CHECK(whole(500) == 550);  // the line's slope from the last size on, and before the first
+  CHECK(whole(40) == 90);
+  link.latency = Duration{300};
+  CHECK(link.time_of({400}).latency == Duration{300});  // what is longer is flow
+  CHECK(link.time_of({400}).flow == Duration{150});
+  CHECK(link.time_of({100}).latency == Duration{150});
+  CHECK(link.time_of({100}).flow == Duration{0});
+  link.bandwidth.reset();
+  CHECK(whole(1000) == 450);
+  CHECK(whole(0) == 150);
+  link.bandwidth = BytesPerSecond{100'000'000};  // 10 ns a byte: never below 0
+  CHECK(whole(0) == 0);
+}
+
 }  // namespace
 }  // namespace plumbline

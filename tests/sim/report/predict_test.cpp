@@ -135,5 +135,41 @@ TEST_CASE("transfers that block take the link that was measured so, collectives 
   }
 }
 
+TEST_CASE("a measured link's table is looked up, by transfers and by each step of a ring") {
+  const test::TemporaryFolder folder;
+  folder.file("table.profile.yaml",
+              "version: 1\nkind: profile\nlayers:\n"
+              "  - {name: a, forward: 1 ms, backward: 2 ms, output: 1 MB, parameters: 4 MB}\n"
+              "  - {name: b, forward: 1 ms, backward: 2 ms, parameters: 4 MB}\n"
+              "links:\n  - {kind: copy, latency: 10 us, bandwidth: 10 GB/s, table: [[4 MB, 500 us],"
+              " [500 kB, 120 us], [1.5 MB, 320 us]]}\n"
+              "  - {kind: blocking copy, latency: 30 us, bandwidth: 5 GB/s, table: [[1 MB, 7 us], "
+              "[2 MB, 9 us]]}\n");
+  for (const bool blocking : {false, true}) {
+    CAPTURE(blocking);
+    const auto scenario = parse_scenario(
+        test::text_source("table.yaml",
+                          "version: 1\nmodel: {profile: " + folder["table.profile.yaml"] +
+                              "}\ncluster: {devices: 4, link: measured}\nplan: {stages: 2, "
+                              "data_parallel: 2}\noverhead: {hand_over: 3 us}\n"
+                              "schedule: {name: gpipe, micro_batches: 2, transfers: " +
+                              (blocking ? "blocking" : "overlapped") + "}\n"),
+        {});
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    const auto outcome = predict(*scenario);
+    REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+    for (std::uint32_t node = 0; node < outcome->graph.size(); ++node) {
+      const ActivityKind kind = outcome->graph.activities[node].kind;
+      const Cost& cost = outcome->graph.cost(node);
+      using std::chrono::microseconds;
+      // 1 MB is half way from 500 kB to 1.5 MB; of the blocking link it was measured.
+      if (is_transfer(kind))
+        CHECK(cost.hold + cost.latency == microseconds(3 + (blocking ? 7 : 220)));
+      // Two members: half of 4 MB twice, each 320 + 180 / 5 us.
+      if (is_collective(kind)) CHECK(cost.hold + cost.latency == microseconds(2 * (3 + 356)));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "calibrate/cuda/driver/device_pool.h"
@@ -64,7 +66,7 @@ TEST_CASE(
     "it") {
   {
     FakeOptions even;
-    even.gpus.front().sms = 128;
+    even.gpus.front().sms = 16;
     FakeCuda fake(even);
     {
       const auto opened = open_cuda_devices(fake.driver(), 2, false);
@@ -254,6 +256,56 @@ TEST_CASE("whatever call fails while devices are opened, nothing stays behind") 
   }
 }
 
+TEST_CASE("an older driver runs whole GPUs, and says which one splits them") {
+  FakeCuda fake(gpus(2));
+  CudaDriver driver = fake.driver();
+  CHECK(missing_for_split(driver).empty());
+  driver.cuGreenCtxStreamCreate = nullptr;
+  CHECK(missing_for_split(driver) == "cuGreenCtxStreamCreate, which a driver for CUDA 12.5 brings");
+  driver.cuGreenCtxCreate = nullptr;
+  CHECK(missing_for_split(driver) == "cuGreenCtxCreate, which a driver for CUDA 12.4 brings");
+  CHECK(open_cuda_devices(driver, 2, false));
+  const auto split = open_cuda_devices(driver, 4, false);
+  REQUIRE_FALSE(split);
+  CHECK(split.problems()[0].message ==
+        "the CUDA driver does not split a GPU: it lacks cuGreenCtxCreate, which a driver for CUDA "
+        "12.4 brings");
+  CHECK(split.problems()[0].fault == Fault::no_device);
+}
+
+TEST_CASE("a driver's functions are found by name, and only some must be there") {
+  static int any = 0;
+  std::set<std::string> lacks;
+  const auto found = [&] {
+    return cuda_driver_of([&](const char* name) -> void* {
+      return lacks.count(name) > 0 || std::string(name) == "cuDriverGetVersion" ? nullptr : &any;
+    });
+  };
+  CHECK_FALSE(found());  // cuDriverGetVersion
+  const auto with_version = [&] {
+    return cuda_driver_of([&](const char* name) -> void* {
+      static CUresult (*const version)(int*) = [](int* number) {
+        *number = 12020;
+        return CUDA_SUCCESS;
+      };
+      if (std::string(name) == "cuDriverGetVersion") return reinterpret_cast<void*>(version);
+      return lacks.count(name) > 0 ? nullptr : &any;
+    });
+  };
+  CHECK(with_version());
+  lacks = {"cuEventElapsedTime_v2", "cuGreenCtxCreate", "cuMemPoolCreate"};
+  const auto older = with_version();
+  REQUIRE(older);
+  CHECK((older->cuEventElapsedTime != nullptr));  // the first version
+  CHECK((older->cuGreenCtxCreate == nullptr));
+  lacks = {"cuEventElapsedTime_v2", "cuEventElapsedTime", "cuGraphLaunch"};
+  const auto refused = with_version();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.problems()[0].message ==
+        "the CUDA driver (12.2) is too old: it lacks cuEventElapsedTime_v2 and 1 more");
+  CHECK(refused.problems()[0].help == "install a driver for CUDA 12 or 13");
+}
+
 TEST_CASE("devices stay open until others are asked for, or nobody has them") {
   FakeCuda fake(gpus(2));
   {
@@ -270,7 +322,16 @@ TEST_CASE("devices stay open until others are asked for, or nobody has them") {
     CHECK_FALSE((*whole)->devices->split());
     CHECK((*first)->devices->all()[3].compute != nullptr);  // its holder's still
     CHECK_FALSE(pool.open(fake.driver(), 100, true));
-    CHECK(pool.open(fake.driver(), 2, true));
+    const auto last = pool.open(fake.driver(), 2, true);
+    REQUIRE(last);
+    (*last)->hangs = true;
+    for (const std::uint32_t count : {2U, 4U}) {
+      const auto refused = pool.open(fake.driver(), count, true);
+      REQUIRE_FALSE(refused);
+      CHECK(refused.problems()[0].message ==
+            "a device hung in an earlier run, and is not used again");
+      CHECK(refused.problems()[0].fault == Fault::no_device);
+    }
   }
   CHECK(fake.live().empty());
   CHECK(fake.faults().empty());

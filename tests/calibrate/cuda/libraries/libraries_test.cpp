@@ -114,6 +114,28 @@ TEST_CASE("with nothing set and nothing installed only the loader is asked") {
   CHECK(places(tree, {}) == std::vector<LibraryPlace>{{"", "the loader's path"}});
 }
 
+TEST_CASE("where a library is not installed, the version before it is taken") {
+  const Tree tree;
+  const CudaLibraryKind kind{"libc", "libplumbline_new.so.13", "gnu_get_libc_version", "x",
+                             "libplumbline_new.so.12"};
+  tree.folder("empty");
+  tree.folder("there");
+  // A library that answers with a number of some kind: what it is does not matter here.
+  for (const char* const libc : {"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6"}) {
+    std::error_code error;
+    std::filesystem::create_symlink(libc, tree["there/libplumbline_new.so.12"], error);
+    if (!error && std::filesystem::exists(tree["there/libplumbline_new.so.12"])) break;
+    std::filesystem::remove(tree["there/libplumbline_new.so.12"], error);
+  }
+  if (!std::filesystem::exists(tree["there/libplumbline_new.so.12"])) return;
+  const std::vector<LibraryPlace> places = {{tree["empty"], "mine"}, {tree["there"], "mine"}};
+  CHECK(load_cuda_library(kind, places));
+  CudaLibraryKind newest = kind;
+  newest.older_file = "";
+  CHECK_FALSE(load_cuda_library(newest, places));
+  CHECK(kCublasLt.older_file == "libcublasLt.so.12");
+}
+
 TEST_CASE("a library that is nowhere is refused with all the places, and why each failed") {
   const Tree tree;
   const CudaLibraryKind kind{"cuNothing", "libplumbline_nothing.so.1", "version", "nvidia-nothing"};

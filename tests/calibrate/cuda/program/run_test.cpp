@@ -109,6 +109,54 @@ TEST_CASE("a synchronous pipeline makes bit by bit the weights of one device" *
   }
 }
 
+/// A driver whose nth launch of a graph comes late: the device has waited for the host until the
+/// gate opened by itself.
+struct LateHost {
+  explicit LateHost(FakeCuda& fake) : driver(fake.driver()) {
+    real = &fake.driver();
+    launches = 0;
+    driver.cuGraphLaunch = [](CUgraphExec graph, CUstream stream) {
+      if (std::find(late_at.begin(), late_at.end(), ++launches) != late_at.end())
+        real->cuStreamSynchronize(stream);
+      return real->cuGraphLaunch(graph, stream);
+    };
+  }
+  CudaDriver driver;
+  static inline const CudaDriver* real = nullptr;
+  static inline int launches = 0;
+  static inline std::vector<int> late_at{};
+};
+
+TEST_CASE("an iteration that the host was late for is not clean, and is made again") {
+  const Scenario scenario = network_scenario(kTiny, on_devices(2, "name: 1f1b, micro_batches: 2"));
+  const auto iterations = [&](std::vector<int> late_at, std::uint32_t most) {
+    FakeGpus fake;
+    const LateHost host(fake.cuda);
+    LateHost::late_at = std::move(late_at);
+    auto backend = cuda_backend(host.driver, scenario, builtin_kernels());
+    REQUIRE(backend);
+    RunOptions options = few_iterations(3, 2);
+    options.max_iterations = most;
+    const auto run = run_scenario(scenario, **backend, options);
+    REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
+    CHECK(fake.cuda.faults() == std::vector<std::string>{});
+    std::string all;
+    for (const MeasuredIteration& one : run->iterations) all += one.clean ? 'c' : 'd';
+    return all;
+  };
+  CHECK(iterations({}, 6) == "ccc");
+  // Each device has proved that its graphs stay on its SMs. The first execution is no graph;
+  // another one warms up, and each iteration has two.
+  const int proofs = 2;
+  const int each = (LateHost::launches - proofs) / (1 + 2 * 3);
+  REQUIRE(LateHost::launches == proofs + (1 + 2 * 3) * each);
+  const auto first_of = [&](int execution) { return proofs + execution * each + 1; };
+  CHECK(iterations({first_of(0)}, 6) == "ccc");   // while it warms up
+  CHECK(iterations({first_of(1)}, 6) == "dccc");  // before its trace
+  CHECK(iterations({first_of(2)}, 6) == "dccc");  // with its trace
+  CHECK(iterations({first_of(1), first_of(5)}, 4) == "dcdc");
+}
+
 TEST_CASE("GPUs of their own and parts of one make the same bits") {
   const Scenario scenario = network_scenario(kMlp, on_devices(3, "name: 1f1b, micro_batches: 4"));
   FakeOptions several;

@@ -73,7 +73,7 @@ TEST_CASE("devices walk in bursts that begin together and end together" *
   std::vector<Burst> bursts;
   for (const FakeExecution& one : fake.executions()) {
     if (one.what == "plumbline_count_cycles") continue;
-    if (one.what == "plumbline_spin") {
+    if (one.what == "plumbline_wait_for_host") {
       bursts.push_back({one.end});
     } else if (!bursts.empty()) {
       auto& [from, to] =
@@ -162,10 +162,13 @@ TEST_CASE("a calibration finds the times of the kernels, exactly" * doctest::tes
     CHECK(between.overheads->per_op == Duration{});
     REQUIRE(between.links.size() == 3);
     CHECK(between.links.front().kind == "copy");
-    // Its layers hand on a few bytes: from the smallest size on.
+    // What its layers hand on at both batch sizes, what two devices with all layers send each other
+    // of 50 gradients, and sizes around these.
     const TransferTable& table = between.links.front().table;
-    CHECK(table.front().first == Bytes{1 << 10});
-    CHECK(table.size() == 3);
+    std::vector<std::int64_t> sizes;
+    for (const auto& [size, time] : table) sizes.push_back(size.count);
+    CHECK(sizes ==
+          std::vector<std::int64_t>{2 * 5 * 4, 3 * 5 * 4, 50 * 4 / 2, 1 << 10, 1 << 12, 1 << 14});
     for (const auto& [size, time] : table) CHECK(ns(time) == 500 + size.count / 64);
   }
   CHECK(fake.faults() == std::vector<std::string>{});
