@@ -12,8 +12,8 @@
 #include "cli/command.h"
 #include "cli/import.h"
 #include "cli/option_checks.h"
-#include "models/hardware/device_presets.h"
 #include "models/architectures/huggingface.h"
+#include "models/hardware/device_presets.h"
 #include "models/tables/kernel_list.h"
 #include "sim/scenario/device_section.h"
 

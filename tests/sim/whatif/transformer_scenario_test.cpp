@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "models/hardware/device_presets.h"
 #include "models/architectures/huggingface.h"
+#include "models/hardware/device_presets.h"
 #include "models/import/transformer_profile.h"
 #include "models/profile/profile_writer.h"
 #include "sim/planning/predict.h"
