@@ -111,7 +111,7 @@ class ClusterReader {
     if (section_.check_word("link", {"measured", "device", "network"})) return {};
     auto link_section = section_.section("link");
     if (!link_section) return {};
-    const Link link = read_link_keys(*link_section);
+    Link link = read_link_keys(*link_section);
     link_section->finish();
     return link;
   }

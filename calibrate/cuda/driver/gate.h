@@ -30,11 +30,11 @@ class CudaGate {
     const CudaDriver& driver = *queue.driver;
     if (opens_.all().empty()) {
       opens_ = CudaEvents(driver, 1, CU_EVENT_DISABLE_TIMING);
-      words_ = CudaPinned(driver, kWords * sizeof(unsigned));
-      for (std::size_t i = 0; i < kWords; ++i) word(i).store(0);
+      words_ = CudaPinned(driver, words * sizeof(unsigned));
+      for (std::size_t i = 0; i < words; ++i) word(i).store(0);
     }
     is_open_ = !holds;
-    word(kGaveUp).store(0);
+    word(gave_up).store(0);
     if (holds) {
       cuda::launch(queue, "plumbline_wait_for_host", {}, 1, 0, words_.on_device(), ++ticket_,
                    patience);
@@ -43,18 +43,19 @@ class CudaGate {
   }
   /// Lets the work go. No effect on a gate that is open.
   void open() {
-    if (!is_open_) word(kTicket).store(ticket_);
+    if (!is_open_) word(ticket).store(ticket_);
     is_open_ = true;
   }
   bool is_open() const { return is_open_; }
   /// Whether the host opened the gate before the gate's patience ended; true if the gate held
   /// nothing. Requires: the work behind the gate has ended.
-  bool was_in_time() const { return words_.data() == nullptr || word(kGaveUp).load() == 0; }
+  bool was_in_time() const { return words_.data() == nullptr || word(gave_up).load() == 0; }
   /// The event for other streams that are to begin together with that queue.
   CUevent opens() const { return opens_[0]; }
 
  private:
-  enum Word : std::uint8_t { kTicket, kGaveUp, kWords };  ///< As plumbline_wait_for_host has them.
+  /// The words as plumbline_wait_for_host has them, and their number.
+  enum Word : std::uint8_t { ticket, gave_up, words };
   std::atomic_ref<unsigned> word(std::size_t i) const {
     return std::atomic_ref<unsigned>(static_cast<unsigned*>(words_.data())[i]);
   }
