@@ -25,6 +25,8 @@
 #include "calibrate/cuda/timing/launch_times.h"
 #include "calibrate/cuda/timing/link_benchmark.h"
 #include "calibrate/cuda/timing/stage_timer.h"
+#include "calibrate/cuda/timing/sum_times.h"
+#include "calibrate/training/stage_layout.h"
 
 namespace plumbline {
 namespace {
@@ -49,8 +51,8 @@ class CudaStageTimers : public StageTimers {
   CudaStageTimers(CudaDevices& devices, DeviceLibraries& libraries, CudaLaunching& launching,
                   const Network& network, const StageLayers& stages,
                   const CalibrationOptions& options, std::int64_t batch, RealTime warm_up,
-                  double per_op)
-      : devices_(devices), warm_up_(warm_up) {
+                  const CudaLaunchTimes& launches)
+      : devices_(devices), launching_(launching), launches_(launches), warm_up_(warm_up) {
     for (std::uint32_t device = 0; device < stages.size(); ++device) {
       use(device);
       const CudaMeasuring measure_pass{
@@ -59,7 +61,7 @@ class CudaStageTimers : public StageTimers {
       const CudaDevice& on = devices.all()[device];
       timers_.push_back(std::make_unique<CudaStageTimer>(libraries.queue(device, on.compute),
                                                          on.context, network, measure_pass,
-                                                         launching, per_op));
+                                                         launching, launches.beside));
     }
   }
 
@@ -69,10 +71,17 @@ class CudaStageTimers : public StageTimers {
   void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once,
              std::uint32_t in_flight, Duration before,
              std::vector<StageSamples>& samples) override {
-    PLUMBLINE_CHECK(at_once == devices.size(), at_once, devices.size());
     measuring_ = devices;
+    at_once_ = at_once;
+    std::optional<double> stamps;
+    if (takes_turns()) {
+      const auto known = stamps_.find(at_once);
+      stamps = known != stamps_.end()
+                   ? known->second
+                   : stamps_[at_once] = time_of_stamps(devices_, launching_, launches_, at_once);
+    }
     for (const std::uint32_t device : measuring_)
-      timers_[device]->start(in_flight, before, samples[device]);
+      timers_[device]->start(in_flight, before, samples[device], stamps);
   }
   void count_from(RealTime time) override {
     for (const std::uint32_t device : measuring_) timers_[device]->count_from(time);
@@ -80,41 +89,38 @@ class CudaStageTimers : public StageTimers {
   /// Runs a burst. All devices begin together, behind a gate that is closed while the host
   /// enqueues, as in a run. They end at about the same time.
   void go_on() override {
-    std::vector<std::size_t> turns;
-    for (const std::uint32_t device : measuring_) turns.push_back(turns_of(*timers_[device]));
-    const bool bare = ++bursts_ % 2 == 0 && wants_bare() &&
-                      std::all_of(measuring_.begin(), measuring_.end(), [&](std::uint32_t device) {
-                        return timers_[device]->can_be_bare();
-                      });
-    use(measuring_.front());
+    // What runs for the first time is loaded or recorded, which may wait for the device. So the
+    // gate does not hold behind a burst with something new.
+    const bool holds = ++bursts_ > 1 && !was_new_;
+    const bool is_bare = bursts_ % 2 == 0 && wants_bare() && can_be_bare();
     CudaGate& gate = gates_[measuring_.front()];
-    const CudaQueue& first = timers_[measuring_.front()]->queue();
-    gate.close(first, /*holds=*/bursts_ > 1, kPatience);
+    use(measuring_.front());
+    gate.close(timers_[measuring_.front()]->queue(), holds, kPatience);
     for (const std::uint32_t device : measuring_) {
       use(device);
       PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, timers_[device]->queue().stream,
                      gate.opens(), 0);
     }
-    const bool updates = !bare && ++noted_bursts_ % 3 == 0;
-    for (std::size_t turn = 0; turn < *std::max_element(turns.begin(), turns.end()); ++turn) {
-      for (std::size_t i = 0; i < measuring_.size(); ++i) {
-        if (turn >= turns[i]) continue;
-        use(measuring_[i]);
-        if (bare) {
-          timers_[measuring_[i]]->enqueue_bare_turn(turn == 0, turn + 1 == turns[i]);
-        } else {
-          timers_[measuring_[i]]->enqueue_turn(updates);
-        }
-      }
+    const bool updates = !is_bare && ++noted_bursts_ % 3 == 0;
+    if (takes_turns()) {
+      enqueue_in_turns(updates);
+    } else {
+      enqueue_together(is_bare, updates);
     }
-    if (!bare && !updates && update_at_once()) enqueue_updates_at_once();
+    if (!is_bare && !updates && update_at_once()) enqueue_updates_at_once();
     gate.open();
-    use(measuring_.front());
-    PLUMBLINE_CUDA(devices_.driver(), cuStreamSynchronize, first.stream);
+    for (const std::uint32_t device : measuring_) {
+      use(device);
+      PLUMBLINE_CUDA(devices_.driver(), cuStreamSynchronize, timers_[device]->queue().stream);
+    }
+    const bool is_new = std::any_of(measuring_.begin(), measuring_.end(),
+                                    [&](std::uint32_t d) { return timers_[d]->takes_new(); });
     // A burst whose gate opened by itself does not count, and the next ones are shorter, because it
     // may have filled the queues. The shortest ones count in any case.
-    const bool counts = gate.was_in_time() || max_turns_ == kMinTurns;
-    if (!counts) max_turns_ = std::max(max_turns_ / 2, kMinTurns);
+    const bool is_late = holds && !is_new && !gate.was_in_time();
+    const bool counts = (holds && !is_new && !is_late) || max_turns_ == kMinTurns;
+    if (is_late) max_turns_ = std::max(max_turns_ / 2, kMinTurns);
+    if (!is_bare) was_new_ = is_new;
     for (const std::uint32_t device : measuring_) {
       use(device);
       timers_[device]->finish(counts);
@@ -131,6 +137,7 @@ class CudaStageTimers : public StageTimers {
     for (const std::uint32_t device : measuring_) {
       const CudaStageTimer& timer = *timers_[device];
       min = std::min(min, timer.turns());
+      if (timer.misses_some()) return 0;
       if (!timer.has_been_bare() && wants_bare() && timer.turns() < kMaxCycles * cycle()) return 0;
       if (!timer.has_updated(false) || (update_at_once() && !timer.has_updated(true))) return 0;
     }
@@ -158,16 +165,72 @@ class CudaStageTimers : public StageTimers {
   void use(std::uint32_t device) {
     PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[device].context);
   }
+  /// Whether fewer devices work at a time than walk.
+  bool takes_turns() const { return at_once_ < measuring_.size(); }
   /// Whether the time of events around passes matters on the fastest device. Then all devices have
-  /// bare turns, too.
+  /// bare turns, too. Devices that take turns have none: events stand between them.
   bool wants_bare() const {
-    return std::any_of(measuring_.begin(), measuring_.end(), [&](std::uint32_t device) {
-      return timers_[device]->turn_time() < kLongestBare;
-    });
+    return !takes_turns() &&
+           std::any_of(measuring_.begin(), measuring_.end(), [&](std::uint32_t device) {
+             return timers_[device]->turn_time() < kLongestBare;
+           });
   }
-  /// Whether updates are made at once, as after a flush: if all of several devices walk.
+  bool can_be_bare() const {
+    return std::all_of(measuring_.begin(), measuring_.end(),
+                       [&](std::uint32_t device) { return timers_[device]->can_be_bare(); });
+  }
+  /// Whether updates are made at once, as after a flush: if all of several devices walk together.
   bool update_at_once() const {
-    return measuring_.size() > 1 && measuring_.size() == timers_.size();
+    return measuring_.size() > 1 && measuring_.size() == timers_.size() && !takes_turns();
+  }
+  void enqueue_together(bool is_bare, bool updates) {
+    std::vector<std::size_t> turns;
+    turns.reserve(measuring_.size());
+    for (const std::uint32_t device : measuring_) turns.push_back(turns_of(*timers_[device]));
+    for (std::size_t turn = 0; turn < *std::max_element(turns.begin(), turns.end()); ++turn) {
+      for (std::size_t i = 0; i < measuring_.size(); ++i) {
+        if (turn >= turns[i]) continue;
+        CudaStageTimer& timer = *timers_[measuring_[i]];
+        use(measuring_[i]);
+        if (is_bare) {
+          timer.enqueue_bare_turn(turn == 0, turn + 1 == turns[i]);
+        } else {
+          timer.enqueue_forward(updates);
+          timer.enqueue_backward();
+        }
+      }
+    }
+  }
+  /// Forwards up through all devices and backwards down again, as a micro-batch goes. So each
+  /// device finds the caches as the others left them. A pass waits until the one has ended that
+  /// comes as many passes before it as devices work at a time.
+  void enqueue_in_turns(bool updates) {
+    const CudaDriver& driver = devices_.driver();
+    struct Ended {
+      std::uint32_t device = 0;
+      CUevent event = nullptr;
+    };
+    std::vector<Ended> ended;
+    ended.reserve(2 * kMinTurns * measuring_.size());
+    const auto in_turn = [&](std::uint32_t device, const auto& enqueue) {
+      use(device);
+      CudaEvents& events = passed_[device];
+      if (events.all().empty()) events = CudaEvents(driver, 2 * kMinTurns, CU_EVENT_DISABLE_TIMING);
+      const CUstream stream = timers_[device]->queue().stream;
+      if (ended.size() >= at_once_ && ended[ended.size() - at_once_].device != device) {
+        PLUMBLINE_CUDA(driver, cuStreamWaitEvent, stream, ended[ended.size() - at_once_].event, 0);
+      }
+      enqueue(*timers_[device]);
+      const CUevent event = events[ended.size() / measuring_.size()];
+      PLUMBLINE_CUDA(driver, cuEventRecord, event, stream);
+      ended.push_back({device, event});
+    };
+    for (std::size_t turn = 0; turn < kMinTurns; ++turn) {
+      for (const std::uint32_t device : measuring_)
+        in_turn(device, [&](CudaStageTimer& timer) { timer.enqueue_forward(updates); });
+      for (std::size_t i = measuring_.size(); i-- > 0;)
+        in_turn(measuring_[i], [](CudaStageTimer& timer) { timer.enqueue_backward(); });
+    }
   }
   void enqueue_updates_at_once() {
     const CudaDriver& driver = devices_.driver();
@@ -201,18 +264,24 @@ class CudaStageTimers : public StageTimers {
     const double burst = std::max(static_cast<double>(kMinTurns) * slowest,
                                   std::min(kBurst, static_cast<double>(max_turns_) * fastest));
     const auto turns = static_cast<std::size_t>(std::llround(burst / timer.turn_time()));
-    return std::clamp(turns, kMinTurns, max_turns_);
+    return std::max(turns, kMinTurns);
   }
 
   CudaDevices& devices_;
+  CudaLaunching& launching_;
+  CudaLaunchTimes launches_;
   RealTime warm_up_;
-  std::map<std::uint32_t, CudaGate> gates_;  ///< By device, like the next.
+  std::map<std::uint32_t, CudaGate> gates_;  ///< By device, like the next two.
   std::map<std::uint32_t, CudaEvents> ended_;
+  std::map<std::uint32_t, CudaEvents> passed_;  ///< Each pass of a burst in turns.
+  std::map<std::uint32_t, double> stamps_;      ///< time_of_stamps, by how many work at once.
+  bool was_new_ = false;  ///< Whether something ran for the first time in the last noted burst.
   std::size_t bursts_ = 0;
   std::size_t noted_bursts_ = 0;
   std::size_t max_turns_ = kMaxTurns;
   std::vector<std::unique_ptr<CudaStageTimer>> timers_;
   std::vector<std::uint32_t> measuring_;
+  std::uint32_t at_once_ = 1;
 };
 
 class CudaCalibration : public CalibrationDevices {
@@ -229,6 +298,7 @@ class CudaCalibration : public CalibrationDevices {
   }
 
   std::string_view backend() const override { return "cuda"; }
+  bool takes_turns() const override { return true; }
   std::optional<Diagnostic> check_network_runs(const Network& network,
                                                const Mark& mark) const override {
     return check_for_cuda(network, mark);
@@ -267,12 +337,16 @@ class CudaCalibration : public CalibrationDevices {
                                       std::int64_t batch) override {
     return std::make_unique<CudaStageTimers>(
         *devices_, *libraries_, launching_, network, stages, options, batch,
-        static_cast<RealTime>(options_.warm_up_seconds * 1e9), launches().beside);
+        static_cast<RealTime>(options_.warm_up_seconds * 1e9), launches());
   }
-  Overheads overheads(const Network&, const CalibrationOptions&) override {
+  Overheads overheads(const Network& network, const CalibrationOptions& options) override {
     Overheads overheads;
-    overheads.per_op = Duration{std::llround(launches().beside)};
+    overheads.per_op = Duration{std::llround(launches().beside + launches().signals)};
     overheads.hand_over = Duration{std::llround(launches().crossing)};
+    const StageLayout whole(network, 0, network.layers.size() - 1, 1,
+                            static_cast<std::size_t>(bytes_of(network.element)));
+    overheads.add_up = measure_cuda_sums(*devices_, network.element,
+                                         whole.parameters() / (options.devices / options.copies));
     return overheads;
   }
   std::map<std::string, std::string> algorithms() const override { return libraries_->choices(); }

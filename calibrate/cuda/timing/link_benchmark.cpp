@@ -69,6 +69,11 @@ class Chain {
   std::size_t ops() const { return 2 * ends_.size(); }
   std::size_t transfers() const { return 2 * (ends_.size() - 1); }
 
+  /// From now on each op writes what is sent behind it.
+  void let_write(CudaSpinOps& ops, std::size_t bytes) const {
+    for (const End& end : ends_) ops.let_write(end.device, end.memory.data(), bytes);
+  }
+
   /// Enqueues `rounds` rounds up and down. Each transfer comes after an op that makes its tensor.
   void enqueue(CudaSpinOps& ops, std::size_t bytes, std::uint32_t rounds) {
     for (std::uint32_t round = 0; round < rounds; ++round) {
@@ -218,25 +223,32 @@ struct Route {
 };
 
 /// The times of all sizes, without the ops between transfers and without the hand-over that a
-/// prediction adds.
+/// prediction adds. The ops are as a network's: several kernels, of which the last one writes what
+/// is sent.
 std::optional<MeasuredLink> timed_link(CudaDevices& devices, const Route& route, std::string kind,
                                        const Nccl* nccl, std::vector<Bytes> sizes, CudaSpinOps& ops,
                                        const CudaLaunchTimes& launches) {
   Chain chain(devices, route.first, route.count, route.way, route.streams, nccl, sizes);
   if (sizes.size() < 2) return std::nullopt;
   CudaStopwatch stopwatch(devices, route.first);
-  const double of_ops =
-      static_cast<double>(chain.ops()) * (CudaSpinOps::kNanoseconds + launches.alone);
   TransferTable table;
   table.reserve(sizes.size());
   for (const Bytes size : sizes) {
     const auto bytes = static_cast<std::size_t>(size.count);
+    chain.let_write(ops, bytes);
+    // Only an op that receives waits for anything.
+    const auto transfers = static_cast<double>(chain.transfers());
+    const double of_ops = transfers * time_of_spin_op(devices, route.first, ops, /*signals=*/true) +
+                          (static_cast<double>(chain.ops()) - transfers) *
+                              time_of_spin_op(devices, route.first, ops, /*signals=*/false);
     const std::uint32_t rounds = rounds_of(bytes, chain.transfers());
     const double all = stopwatch.time([&] { chain.enqueue(ops, bytes, rounds); });
-    const double each = (all / rounds - of_ops) / static_cast<double>(chain.transfers());
-    table.emplace_back(size,
-                       std::max(Duration{std::llround(each - launches.crossing)}, Duration{1}));
+    const double each = (all / rounds - of_ops) / transfers;
+    // A prediction adds the hand-over, and to the op before it what copies beside it take.
+    const double of_link = each - launches.crossing - launches.signals;
+    table.emplace_back(size, std::max(Duration{std::llround(of_link)}, Duration{1}));
   }
+  chain.let_write(ops, 0);
   return measured_link(std::move(kind), std::move(table));
 }
 
@@ -256,7 +268,7 @@ std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching
                                              const std::vector<Bytes>& sizes) {
   std::vector<MeasuredLink> links;
   if (devices.all().size() < 2) return links;
-  CudaSpinOps ops(devices, launching);
+  CudaSpinOps ops(devices, launching, CudaSpinOps::kKernelsOfPass);
   const auto add = [&](const Route& route, std::string kind) {
     auto link = timed_link(devices, route, std::move(kind), nccl, sizes, ops, launches);
     if (link) links.push_back(*std::move(link));

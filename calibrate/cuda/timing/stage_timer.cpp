@@ -104,7 +104,8 @@ CudaStageTensors CudaStageTimer::tensors(std::size_t slot) const {
   return t;
 }
 
-void CudaStageTimer::start(std::uint32_t in_flight, Duration before, StageSamples& samples) {
+void CudaStageTimer::start(std::uint32_t in_flight, Duration before, StageSamples& samples,
+                           std::optional<double> stamps) {
   PLUMBLINE_CHECK(in_flight >= 1 && in_flight <= slots_.size(), in_flight, slots_.size());
   in_flight_ = in_flight;
   samples_ = &samples;
@@ -113,11 +114,20 @@ void CudaStageTimer::start(std::uint32_t in_flight, Duration before, StageSample
   turns_ = 0;
   updated_ = {};
   bare_bursts_ = 0;
+  stamps_ = stamps;
+  forward_.reset();
   was_measured_.clear();
 }
 
-void CudaStageTimer::enqueue_turn(bool updates) {
-  for (const Task& task : tasks(updates)) enqueue(task, !updates || is_update(task.pass));
+void CudaStageTimer::enqueue_forward(bool updates) {
+  rest_ = tasks(updates);
+  rest_counts_ = !updates;
+  enqueue(rest_.front(), rest_counts_);
+  rest_.erase(rest_.begin());
+}
+
+void CudaStageTimer::enqueue_backward() {
+  for (const Task& task : rest_) enqueue(task, rest_counts_ || is_update(task.pass));
   pending_.back().ends_turn = true;
   ++turn_;
 }
@@ -249,6 +259,7 @@ CudaStageTimer::Measurable& CudaStageTimer::measurable(Pass pass, std::size_t sl
 
 void CudaStageTimer::enqueue(const Task& task, bool counts) {
   Measurable& measurable = *task.measurable;
+  is_new_ = is_new_ || !measurable.has_run || (launching_.replays && measurable.graphs.empty());
   if (measurable.has_run && measurable.graphs.empty() && launching_.replays) record(task);
   if (!launching_.replays) measurable.graphs.clear();  // if one pass cannot be recorded, none is
   Pending pending;
@@ -330,6 +341,19 @@ void CudaStageTimer::take(const Pending& pending) {
   }
   samples_->add(times, before_ + Duration{now() - counts_});
   was_measured_.push_back(std::move(times));
+  if (stamps_) take_turn(pending);
+}
+
+/// A forward and a backward that were timed as pieces, one after the other, are a turn.
+void CudaStageTimer::take_turn(const Pending& pending) {
+  if (pending.parts() > 1) return;
+  const double time = between(pending.stamps[0], pending.stamps.all().back());
+  if (pending.pass == Pass::forward) forward_ = time;
+  if (pending.pass != Pass::backward || !forward_ || !samples_->takes(Pass::turn)) return;
+  const double turn = *forward_ + time - 2 * *stamps_;
+  const PassTimes times{Pass::turn, {std::max<std::int64_t>(std::llround(turn), 0)}};
+  samples_->add(times, before_ + Duration{now() - counts_});
+  was_measured_.push_back(times);
 }
 
 double CudaStageTimer::between(CUevent first, CUevent second) const {

@@ -60,16 +60,22 @@ class CudaStageTimer {
   /// Starts a walk. Passes enqueued from now on do not count yet; passes that count are added to
   /// `samples`, which outlives the walk. Forgets the last walk. `in_flight` micro-batches are in
   /// flight, at most one more than there are devices. `before` is the time that was spent on
-  /// measuring earlier.
-  void start(std::uint32_t in_flight, Duration before, StageSamples& samples);
+  /// measuring earlier. `stamps` is given if the device takes turns with others: what the events
+  /// around a pass add to it, in ns, because there are no bare turns then.
+  void start(std::uint32_t in_flight, Duration before, StageSamples& samples,
+             std::optional<double> stamps);
   /// Passes that are enqueued from now on count; `time` is now.
   void count_from(RealTime time) { counts_ = time; }
 
   const CudaQueue& queue() const { return queue_; }
-  /// Enqueues a turn. With `updates`, every fourth turn has an update, and only the update of that
-  /// turn counts. Updates take memory bandwidth from the passes of other devices, which never
-  /// happens in a pipeline with a flush.
-  void enqueue_turn(bool updates);
+  /// Enqueues the first half of a turn, a forward. With `updates`, every fourth turn has an update,
+  /// and only the update of that turn counts. Updates take memory bandwidth from the passes of
+  /// other devices, which never happens in a pipeline with a flush.
+  void enqueue_forward(bool updates);
+  /// Enqueues the rest of the turn that the last forward began.
+  void enqueue_backward();
+  /// Whether something ran or was recorded for the first time since this was last called.
+  bool takes_new() { return std::exchange(is_new_, false); }
   /// Whether all pieces of bare turns have run and been recorded.
   bool can_be_bare() const;
   /// Enqueues a bare turn, the `first` or `last` of its burst. Requires: can_be_bare().
@@ -88,6 +94,8 @@ class CudaStageTimer {
   double clock() const { return clock_.mhz(queue_); }
 
   bool is_done() const { return samples_->is_done(); }
+  /// Whether the samples have no pass of some kind.
+  bool misses_some() const { return samples_->missing().has_value(); }
   std::size_t turns() const { return turns_; }
   /// Whether updates have counted in both ways in which they are timed. `at_once` chooses the
   /// updates of enqueue_update_at_once().
@@ -154,6 +162,7 @@ class CudaStageTimer {
   void update(std::size_t from, std::size_t to);
   CudaEvents new_stamps(std::size_t parts);
   void take(const Pending& pending);
+  void take_turn(const Pending& pending);
   double between(CUevent first, CUevent second) const;
 
   const CudaDriver& driver_;
@@ -189,7 +198,12 @@ class CudaStageTimer {
   Duration before_{};
   RealTime counts_ = 0;
   std::vector<PassTimes> was_measured_;
-  std::size_t bare_bursts_ = 0;  ///< Bursts that count.
+  std::size_t bare_bursts_ = 0;    ///< Bursts that count.
+  std::optional<double> stamps_;   ///< Of a pass, if the device takes turns.
+  std::optional<double> forward_;  ///< The last one that was timed as a piece meanwhile.
+  std::vector<Task> rest_;         ///< Of the turn that has begun.
+  bool rest_counts_ = false;
+  bool is_new_ = false;
 };
 
 }  // namespace plumbline
