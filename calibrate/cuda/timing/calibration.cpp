@@ -137,7 +137,6 @@ class CudaStageTimers : public StageTimers {
     for (const std::uint32_t device : measuring_) {
       const CudaStageTimer& timer = *timers_[device];
       min = std::min(min, timer.turns());
-      if (timer.misses_some()) return 0;
       if (!timer.has_been_bare() && wants_bare() && timer.turns() < kMaxCycles * cycle()) return 0;
       if (!timer.has_updated(false) || (update_at_once() && !timer.has_updated(true))) return 0;
     }

@@ -94,8 +94,6 @@ class CudaStageTimer {
   double clock() const { return clock_.mhz(queue_); }
 
   bool is_done() const { return samples_->is_done(); }
-  /// Whether the samples have no pass of some kind.
-  bool misses_some() const { return samples_->missing().has_value(); }
   std::size_t turns() const { return turns_; }
   /// Whether updates have counted in both ways in which they are timed. `at_once` chooses the
   /// updates of enqueue_update_at_once().

@@ -46,7 +46,7 @@ CalibrationOptions short_time(std::uint32_t devices, std::vector<std::int64_t> b
   options.devices = devices;
   options.batches = std::move(batches);
   options.min_seconds = 0.2;
-  options.max_seconds = 20;  // of a busy machine; else the first look sees that nothing varies
+  options.max_seconds = 100;  // of a busy machine; else the first look sees that nothing varies
   return options;
 }
 
