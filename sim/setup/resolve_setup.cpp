@@ -406,6 +406,7 @@ TrainingSetup without_plan(const Scenario& scenario) {
   setup.optimizer_state = scenario.optimizer_state;
   setup.gradient_width = scenario.gradient_width;
   setup.peak = scenario.peak;
+  setup.rates = scenario.rates;
   setup.cluster = scenario.cluster;
   setup.link_measured = scenario.link_measured;
   setup.rule = choice.rule;
