@@ -176,16 +176,17 @@ class MegatronWriter {
     }
     const auto config = read_json(launch_.config);
     if (!config) return config.problems();
-    if (!ModelOptions(ConfigKeys(*config), lines_).write(launch_.mtp)) {
+    const ConfigKeys keys(*config);
+    if (!ModelOptions(keys, lines_).write(launch_.mtp)) {
       notes_.push_back(fmt::format(
           "the options of the model are not here: '{}' is none that is written; its config.json is "
           "{}",
-          clipped(ConfigKeys(*config).word("model_type")), launch_.config));
+          clipped(keys.word("model_type")), launch_.config));
     }
     add_model_settings();
     add_parallelism();
     add_batches();
-    add_recomputation();
+    add_recomputation(keys);
     add_sharding();
     std::string text;
     for (const std::string& note : notes_) text += fmt::format("# {}\n", note);
@@ -232,7 +233,17 @@ class MegatronWriter {
     if (launch_.tokens) lines_.add("--train-samples", *launch_.tokens / launch_.sequence);
   }
 
-  void add_recomputation() {
+  /// The modules that cost little, of those that the model has.
+  static std::vector<std::string> usual_modules(const ConfigKeys& keys) {
+    std::vector<std::string> modules = {"layernorm"};
+    for (const char* experts : {"n_routed_experts", "num_experts", "num_local_experts"}) {
+      if (keys.count(experts, 0) > 0) modules.emplace_back("moe_act");
+    }
+    if (keys.count("kv_lora_rank", 0) > 0) modules.emplace_back("mla_up_proj");
+    return modules;
+  }
+
+  void add_recomputation(const ConfigKeys& keys) {
     if (launch_.recompute == "layers") {
       lines_.add(launch_.recompute_layers
                      ? fmt::format("--recompute-granularity full --recompute-method block "
@@ -242,7 +253,7 @@ class MegatronWriter {
                                    "--recompute-num-layers 1"));
     } else if (launch_.recompute == "selective") {
       std::vector<std::string> modules = launch_.recompute_modules;
-      if (modules.empty()) modules = {"layernorm", "moe_act", "mla_up_proj"};
+      if (modules.empty()) modules = usual_modules(keys);
       std::erase(modules, "mlp_act");
       lines_.add(fmt::format("--recompute-granularity selective --recompute-modules {}",
                              fmt::join(modules, " ")));

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "schedules/order/check.h"
 #include "schedules/order/in_flight.h"
