@@ -133,7 +133,8 @@ class SchemaWriter {
       case Type::word:
         return {{"type", "string"}, {"enum", value.words}};
       case Type::tokens:
-        return {{"type", {"string", "integer"}},
+        return {{"type", {"string", "number"}},
+                {"minimum", 1},
                 {"pattern", R"(^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *[kMBT]?$)"},
                 {"examples", {"15T"}}};
       case Type::price:
@@ -145,7 +146,7 @@ class SchemaWriter {
       case Type::count:
         return {{"type", "integer"}, {"minimum", value.min}, {"maximum", value.max}};
       case Type::real:
-        return {{"type", "number"}, {"minimum", 0}, {"maximum", value.max_real}};
+        return {{"type", "number"}, {"minimum", value.min}, {"maximum", value.max_real}};
       case Type::range:
         return {{"type", "string"}, {"pattern", R"(^range\(.*\)$)"}};
       case Type::nothing:

@@ -23,6 +23,12 @@ using namespace format;
 
 // ---- cluster ----
 
+ValueFormat pue() {
+  ValueFormat factor = real(10);
+  factor.min = 1;
+  return factor;
+}
+
 const SectionFormat& prices_format() {
   static const SectionFormat prices = {
       .name = "prices",
@@ -139,7 +145,7 @@ const SectionFormat& cluster_format() {
                 "What one GPU draws on average, its share of the server included; with "
                 "training.tokens the training has an energy."},
                {"pue",
-                {real(10)},
+                {pue()},
                 "The energy of the whole building over that of what computes in it, at least 1; "
                 "a factor of the energy.",
                 "1"},
