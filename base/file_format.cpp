@@ -81,6 +81,9 @@ ValueFormat bytes() { return of(ValueFormat::Type::bytes); }
 ValueFormat bandwidth() { return of(ValueFormat::Type::bandwidth); }
 ValueFormat flops() { return of(ValueFormat::Type::flops); }
 ValueFormat flops_per_second() { return of(ValueFormat::Type::flops_per_second); }
+ValueFormat tokens() { return of(ValueFormat::Type::tokens); }
+ValueFormat price() { return of(ValueFormat::Type::price); }
+ValueFormat power() { return of(ValueFormat::Type::power); }
 
 ValueFormat list(std::vector<ValueFormat> items, std::int64_t min, std::int64_t max) {
   ValueFormat value = of(ValueFormat::Type::list);

@@ -31,6 +31,9 @@ struct ValueFormat {
     bandwidth,
     flops,
     flops_per_second,
+    tokens,   ///< A number of tokens: 15T.
+    price,    ///< What an hour costs: 2.5 USD/h.
+    power,    ///< 700 W.
     list,     ///< A list of `items`, with `min` to `max` elements.
     section,  ///< A map of keys.
     range,    ///< The text range(from, to) or range(from, to, step).
@@ -112,6 +115,9 @@ ValueFormat bytes();
 ValueFormat bandwidth();
 ValueFormat flops();
 ValueFormat flops_per_second();
+ValueFormat tokens();
+ValueFormat price();
+ValueFormat power();
 ValueFormat list(std::vector<ValueFormat> items, std::int64_t min = 0,
                  std::int64_t max = kLargestQuantity);
 ValueFormat section(SectionFormatFunction section);

@@ -28,6 +28,8 @@ std::optional<QuantityUnits> units_of(Type type) {
       return flops_units();
     case Type::flops_per_second:
       return flops_per_second_units();
+    case Type::power:
+      return power_units();
     default:
       return std::nullopt;
   }
@@ -130,12 +132,21 @@ class SchemaWriter {
         return {{"type", {"string", "number", "boolean"}}};
       case Type::word:
         return {{"type", "string"}, {"enum", value.words}};
+      case Type::tokens:
+        return {{"type", {"string", "number"}},
+                {"minimum", 1},
+                {"pattern", R"(^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *[kMBT]?$)"},
+                {"examples", {"15T"}}};
+      case Type::price:
+        return {{"type", "string"},
+                {"pattern", R"(^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *[A-Za-z]{1,8}/h$)"},
+                {"examples", {"2.5 USD/h"}}};
       case Type::boolean:
         return {{"type", "boolean"}};
       case Type::count:
         return {{"type", "integer"}, {"minimum", value.min}, {"maximum", value.max}};
       case Type::real:
-        return {{"type", "number"}, {"minimum", 0}, {"maximum", value.max_real}};
+        return {{"type", "number"}, {"minimum", value.min}, {"maximum", value.max_real}};
       case Type::range:
         return {{"type", "string"}, {"pattern", R"(^range\(.*\)$)"}};
       case Type::nothing:

@@ -73,6 +73,11 @@ constexpr std::array kFlopRateUnits = {Unit{"FLOP/s", 1},
                                        Unit{"PFLOP/s", 1'000'000'000'000'000},
                                        Unit{"EFLOP/s", 1'000'000'000'000'000'000}};
 
+constexpr std::array kPowerUnits = {Unit{"W", 1'000}, Unit{"kW", 1'000'000},
+                                    Unit{"MW", 1'000'000'000}};
+constexpr std::array kTokenUnits = {Unit{"", 1}, Unit{"k", 1'000}, Unit{"M", 1'000'000},
+                                    Unit{"B", 1'000'000'000}, Unit{"T", 1'000'000'000'000}};
+
 /// The units of one quantity, an example, and the largest accepted value.
 struct Measure {
   std::span<const Unit> units;
@@ -85,6 +90,8 @@ constexpr Measure kTime{kTimeUnits, "1.25 ms"};
 constexpr Measure kSize{kByteUnits, "16 GiB"};
 constexpr Measure kBandwidth{kBandwidthUnits, "10 Gbit/s"};
 constexpr Measure kWork{kFlopUnits, "1.2 TFLOP", kMaxFlops, "10^18 FLOP"};
+constexpr Measure kPower{kPowerUnits, "700 W", kLargestQuantity, "10^12 W"};
+constexpr Measure kTokens{kTokenUnits, "15T", kMaxTrainingTokens, "10^18"};
 constexpr Measure kWorkRate{kFlopRateUnits, "989 TFLOP/s", kMaxFlops, "10^18 FLOP/s"};
 
 QuantityUnits units_of(const Measure& measure) {
@@ -99,7 +106,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 std::string unit_list(std::span<const Unit> units) {
   std::string list;
   for (const Unit& unit : units) {
-    if (static_cast<unsigned char>(unit.name[0]) >= 0x80) continue;
+    if (unit.name.empty() || static_cast<unsigned char>(unit.name[0]) >= 0x80) continue;
     list += (list.empty() ? "" : ", ") + std::string(unit.name);
   }
   return list;
@@ -184,7 +191,7 @@ Parsed<std::int64_t> parse_quantity(std::string_view text, const Measure& measur
   if (number.used == 0) return fail(fmt::format("is not a quantity such as '{}'", measure.example));
   std::string_view unit_text = text.substr(number.used);
   unit_text.remove_prefix(std::min(unit_text.find_first_not_of(' '), unit_text.size()));
-  if (unit_text.empty()) {
+  if (unit_text.empty() && !units.front().name.empty()) {
     return fail(fmt::format("has no unit (one of {})", unit_list(units)));
   }
   const auto unit =
@@ -231,11 +238,48 @@ Parsed<FlopsPerSecond> parse_flops_per_second(std::string_view text) {
   return parsed;
 }
 
+Parsed<std::int64_t> parse_tokens(std::string_view text) {
+  auto parsed = parse_quantity(text, kTokens);
+  if (parsed.value && *parsed.value == 0) return {std::nullopt, "is less than one token"};
+  return parsed;
+}
+
+Parsed<Power> parse_power(std::string_view text) {
+  auto parsed = as<Power>(parse_quantity(text, kPower));
+  if (parsed.value && parsed.value->milliwatts == 0) return {std::nullopt, "is less than 1 mW"};
+  return parsed;
+}
+
+Parsed<Price> parse_price(std::string_view text) {
+  constexpr double max = 1e9;
+  const auto fail = [](std::string problem) {
+    return Parsed<Price>{std::nullopt, std::move(problem)};
+  };
+  if (!text.empty() && text.front() == '-') return fail("is negative");
+  const std::size_t used = read_decimal(text).used;
+  if (used == 0) return fail("is not a price such as '2.5 USD/h'");
+  const Parsed<double> amount = parse_real(text.substr(0, used));
+  if (!amount.value) return fail(amount.problem);
+  if (*amount.value > max) return fail("is larger than any price that is accepted (10^9)");
+  std::string_view rest = text.substr(used);
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  const std::size_t slash = rest.find('/');
+  const std::string_view currency = rest.substr(0, slash);
+  const auto is_letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
+  const bool is_word = !currency.empty() && currency.size() <= 8 &&
+                       std::all_of(currency.begin(), currency.end(), is_letter);
+  if (!is_word) return fail("has no currency, such as USD in '2.5 USD/h'");
+  if (slash == std::string_view::npos || rest.substr(slash) != "/h")
+    return fail("is for no hour, as '2.5 USD/h' is");
+  return {Price{*amount.value, std::string(currency)}, ""};
+}
+
 QuantityUnits duration_units() { return units_of(kTime); }
 QuantityUnits bytes_units() { return units_of(kSize); }
 QuantityUnits bandwidth_units() { return units_of(kBandwidth); }
 QuantityUnits flops_units() { return units_of(kWork); }
 QuantityUnits flops_per_second_units() { return units_of(kWorkRate); }
+QuantityUnits power_units() { return units_of(kPower); }
 
 Parsed<std::int64_t> parse_count(std::string_view text) {
   if (!text.empty() && text.front() == '-') return {std::nullopt, "is negative"};
@@ -308,6 +352,22 @@ std::string in_flops(std::int64_t count, std::span<const Unit> units) {
 std::string to_text(Flops work) { return in_flops(work.count, kFlopUnits); }
 
 std::string to_text(FlopsPerSecond rate) { return in_flops(rate.count, kFlopRateUnits); }
+
+std::string to_text(Power power) {
+  const double watts = static_cast<double>(power.milliwatts) / 1e3;
+  if (watts < 1e3) return short_number(watts) + " W";
+  if (watts < 1e6) return short_number(watts / 1e3) + " kW";
+  return short_number(watts / 1e6) + " MW";
+}
+
+std::string tokens_text(double tokens) {
+  std::size_t unit = 0;
+  while (unit + 1 < kTokenUnits.size() &&
+         tokens >= static_cast<double>(kTokenUnits[unit + 1].ticks))
+    ++unit;
+  return fmt::format("{}{}", short_number(tokens / static_cast<double>(kTokenUnits[unit].ticks)),
+                     kTokenUnits[unit].name);
+}
 
 std::string flop_rate_text(double flops_per_s) {
   const double max = static_cast<double>(kMaxFlops);

@@ -37,6 +37,34 @@ Parsed<Flops> parse_flops(std::string_view text);
 /// "989 TFLOP/s". Errors: as above, and less than one FLOP per second.
 Parsed<FlopsPerSecond> parse_flops_per_second(std::string_view text);
 
+/// The most tokens of a training: 10^18.
+inline constexpr std::int64_t kMaxTrainingTokens = 1'000'000'000'000'000'000;
+
+/// A rate of energy, in whole milliwatts.
+struct Power {
+  std::int64_t milliwatts = 0;
+
+  friend constexpr auto operator<=>(Power, Power) = default;
+};
+
+/// "15T": a decimal number, then k, M, B (10^9), T (10^12) or nothing. Errors: another suffix, a
+/// negative number, none at all, more than kMaxTrainingTokens.
+Parsed<std::int64_t> parse_tokens(std::string_view text);
+
+/// "700 W": W, kW, MW. Errors: as of other quantities, and none at all.
+Parsed<Power> parse_power(std::string_view text);
+
+/// What an hour of something costs. The currency is a word that is only carried.
+struct Price {
+  double per_hour = 0;
+  std::string currency;
+
+  friend bool operator==(const Price&, const Price&) = default;
+};
+
+/// "2.5 USD/h": a number, a currency of 1 to 8 letters, `/h`. Errors: another form, more than 10^9.
+Parsed<Price> parse_price(std::string_view text);
+
 /// The units of a quantity, in the order of their size, and an example.
 struct QuantityUnits {
   std::vector<std::string_view> units;
@@ -47,6 +75,7 @@ QuantityUnits bytes_units();
 QuantityUnits bandwidth_units();
 QuantityUnits flops_units();
 QuantityUnits flops_per_second_units();
+QuantityUnits power_units();
 
 /// A whole number in decimal digits. Errors: a sign, a point, leading zeros (YAML 1.1 reads 010 as
 /// 8), more than kLargestQuantity.
@@ -73,5 +102,11 @@ std::string to_text(Flops work);
 std::string to_text(FlopsPerSecond rate);
 /// The same for a computed rate; whole FLOPs, at most 10^18.
 std::string flop_rate_text(double flops_per_s);
+
+/// For people: "700 W", "1.2 kW".
+std::string to_text(Power power);
+
+/// For people, four significant digits: "15T", "403.2B".
+std::string tokens_text(double tokens);
 
 }  // namespace plumbline

@@ -141,6 +141,30 @@ std::optional<Marked<FlopsPerSecond>> SectionReader::flops_per_second(std::strin
                            : std::nullopt);
 }
 
+std::optional<Marked<std::int64_t>> SectionReader::tokens(std::string_view key) {
+  format_of(key, ValueFormat::Type::tokens);
+  const YamlNode* node = child(key);
+  return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_tokens,
+                                    "a number of tokens such as 15T")
+                           : std::nullopt);
+}
+
+std::optional<Marked<Price>> SectionReader::price(std::string_view key) {
+  format_of(key, ValueFormat::Type::price);
+  const YamlNode* node = child(key);
+  return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_price,
+                                    "a price such as 2.5 USD/h")
+                           : std::nullopt);
+}
+
+std::optional<Marked<Power>> SectionReader::power(std::string_view key) {
+  format_of(key, ValueFormat::Type::power);
+  const YamlNode* node = child(key);
+  return marked(
+      node, node ? scalar(*node, path_of(key), *problems_, &parse_power, "a power such as 700 W")
+                 : std::nullopt);
+}
+
 std::optional<Marked<std::int64_t>> SectionReader::count(std::string_view key) {
   const ValueFormat* format = format_of(key, ValueFormat::Type::count);
   PLUMBLINE_CHECK(format, key);

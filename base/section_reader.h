@@ -11,6 +11,7 @@
 
 #include "base/diagnostic.h"
 #include "base/file_format.h"
+#include "base/quantity.h"
 #include "base/units.h"
 #include "base/yaml.h"
 
@@ -41,6 +42,9 @@ class SectionReader {
   std::optional<Marked<Bytes>> bytes(std::string_view key);
   std::optional<Marked<BytesPerSecond>> bandwidth(std::string_view key);
   std::optional<Marked<FlopsPerSecond>> flops_per_second(std::string_view key);
+  std::optional<Marked<std::int64_t>> tokens(std::string_view key);
+  std::optional<Marked<Price>> price(std::string_view key);
+  std::optional<Marked<Power>> power(std::string_view key);
   std::optional<Marked<std::int64_t>> count(std::string_view key);
   /// Requires: the section has no format.
   std::optional<Marked<std::int64_t>> count(std::string_view key, std::int64_t min,

@@ -114,6 +114,7 @@ void add_calibrate(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
 void add_kernels(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
+void add_memory(CLI::App& app, int& exit_code);
 void add_merge(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 void add_search(CLI::App& app, int& exit_code);

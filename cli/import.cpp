@@ -221,11 +221,13 @@ void add_pipedream(CLI::App& command, int& exit_code) {
 
 void add_import(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "import", "turn a model of another format into a profile, or measured kernels into a table");
+      "import",
+      "turn a model into a profile, measured kernels into a table, or a launch into a scenario");
   command->require_subcommand(1);
   add_csv(*command, exit_code);
   add_import_huggingface(*command, exit_code);
   add_import_kernels(*command, exit_code);
+  add_import_launch(*command, exit_code);
   add_torch_trace(*command, exit_code);
   add_pipedream(*command, exit_code);
 }

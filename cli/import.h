@@ -38,5 +38,6 @@ void add_mtp(CLI::App& command, TransformerOptions& options);
 /// is stored in `exit_code`.
 void add_import_huggingface(CLI::App& import, int& exit_code);
 void add_import_kernels(CLI::App& import, int& exit_code);
+void add_import_launch(CLI::App& import, int& exit_code);
 
 }  // namespace plumbline

@@ -73,6 +73,7 @@ int plumbline::run_command(std::vector<std::string> words) {
   plumbline::add_plan(app, exit_code);
   plumbline::add_compare(app, exit_code);
   plumbline::add_explain(app, exit_code);
+  plumbline::add_memory(app, exit_code);
   plumbline::add_sweep(app, exit_code);
   plumbline::add_search(app, exit_code);
   plumbline::add_merge(app, exit_code);

@@ -10,6 +10,7 @@
 #include "cli/sweep_options.h"
 #include "sim/search/search.h"
 #include "sim/search/search_file.h"
+#include "sim/whatif/cost_figures.h"
 #include "sim/whatif/sweep_file.h"
 
 namespace plumbline {
@@ -62,6 +63,7 @@ int merge_sweeps(const MergeArguments& arguments,
   if (!selection) return fail(selection.problems());
   const auto pivot = read_pivot(arguments.table, whole->axes);
   if (!pivot) return fail(pivot.problems());
+  if (const auto wrong = check_figures(*selection, whole->rows)) return fail({*wrong});
   const SweepReport told = report(*std::move(whole), *std::move(selection));
   int written = write_page(told, arguments, arguments.command_line);
   if (written != ExitCode::done) return written;

@@ -21,9 +21,9 @@ namespace plumbline {
 namespace {
 
 /// The subcommands that compute.
-constexpr std::array kRecorded = {"simulate",  "plan",   "compare",  "explain",
-                                  "sweep",     "search", "merge",    "import",
-                                  "calibrate", "run",    "validate", "kernels"};
+constexpr std::array kRecorded = {"simulate", "plan",    "compare", "explain",   "sweep",
+                                  "search",   "merge",   "import",  "calibrate", "run",
+                                  "validate", "kernels", "memory"};
 
 void add_record_option(CLI::App& command) {
   const auto below = command.get_subcommands([](CLI::App*) { return true; });

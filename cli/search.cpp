@@ -9,10 +9,14 @@
 
 #include "base/table.h"
 #include "cli/command.h"
+#include "cli/emit.h"
 #include "cli/search_output.h"
 #include "cli/work_options.h"
+#include "sim/planning/predict.h"
+#include "sim/report/search_report.h"
 #include "sim/search/missing_kernels.h"
 #include "sim/search/run_search.h"
+#include "sim/whatif/cost_figures.h"
 
 namespace plumbline {
 namespace {
@@ -20,6 +24,7 @@ namespace {
 struct SearchArguments : SearchOptions, WorkArguments {
   ScenarioArguments scenario;
   bool free = false;
+  std::string emit;     ///< A launcher; "" = the table or data.
   std::string missing;  ///< The file for kernels that were not measured; "" = none.
 };
 
@@ -33,6 +38,21 @@ int write_missing(const Search& search, const SearchPart& part, const std::strin
                     path));
   }
   return code;
+}
+
+/// Writes the launcher's command line for the best layout.
+int emit_best(const Search& search, SearchPart part, SearchSelection selection,
+              const SearchArguments& arguments) {
+  const SearchReport told = report(std::move(part), std::move(selection));
+  if (told.rows.empty()) {
+    say("error: no layout is left whose command line could be written\n");
+    return ExitCode::infeasible;
+  }
+  const auto scenario = search.scenario(told.rows.front().layout);
+  if (!scenario) return fail(scenario.problems());
+  const auto outcome = predict(*scenario, Evaluation::fastest);
+  if (!outcome) return fail(outcome.problems());
+  return emit_launch(arguments.emit, *scenario, outcome->setup, arguments.output);
 }
 
 int search_all(const SearchArguments& arguments) {
@@ -49,6 +69,8 @@ int search_all(const SearchArguments& arguments) {
   if (!search) return fail(search.problems());
   auto selection = read_selection(arguments, search->facts());
   if (!selection) return fail(selection.problems());
+
+  if (const auto wrong = check_figures(selection->rows, search->rates())) return fail({*wrong});
 
   // Predict them.
   auto run = [&] {
@@ -74,6 +96,8 @@ int search_all(const SearchArguments& arguments) {
       return ExitCode::interrupted;
     }
     code = write_output(to_json(run->part, kVersion), output);
+  } else if (!arguments.emit.empty() && !run->stopped) {
+    code = emit_best(*search, std::move(run->part), *std::move(selection), arguments);
   } else {
     code =
         tell_search(std::move(run->part), *std::move(selection), &*search, run->stopped, arguments);
@@ -91,6 +115,7 @@ void add_search(CLI::App& app, int& exit_code) {
   add_scenario_arguments(*command, arguments->scenario);
   add_sweep_options(*command, *arguments);
   add_distinct_option(*command, arguments->distinct);
+  add_emit_option(*command, arguments->emit);
   command->add_flag("--free", arguments->free,
                     "search the keys of the layout that the scenario gives, too, and say how it "
                     "compares");
@@ -101,6 +126,7 @@ void add_search(CLI::App& app, int& exit_code) {
           "the largest share of the time first")
       ->type_name("FILE");
   add_work_options(*command, *arguments);
+  command->get_option("--emit")->excludes(command->get_option("--shard"));
   command->callback([arguments, command, &exit_code] {
     arguments->output = arguments->scenario.output;
     arguments->page = arguments->scenario.page;

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/sweep_options.h"
 #include "cli/work_options.h"
+#include "sim/whatif/cost_figures.h"
 #include "sim/whatif/run_sweep.h"
 
 namespace plumbline {
@@ -29,6 +30,9 @@ int sweep_all(const SweepArguments& arguments) {
   if (!sweep) return fail(sweep.problems());
   auto selection = read_selection(arguments, sweep->header().axes);
   if (!selection) return fail(selection.problems());
+  if (const auto first = sweep->scenario(0)) {
+    if (const auto wrong = check_figures(*selection, first->rates)) return fail({*wrong});
+  }
   const auto pivot = read_pivot(arguments.table, sweep->header().axes);
   if (!pivot) return fail(pivot.problems());
   if (!arguments.output.empty()) {
@@ -50,6 +54,7 @@ int sweep_all(const SweepArguments& arguments) {
   }
 
   // Print them.
+  if (const auto wrong = check_figures(*selection, run->result.rows)) return fail({*wrong});
   const SweepReport told = report(std::move(run->result), *std::move(selection));
   int written = write_page(told, arguments, arguments.command_line);
   if (written != ExitCode::done) return written;

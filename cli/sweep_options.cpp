@@ -15,8 +15,9 @@ namespace plumbline {
 void add_row_options(CLI::App& command, RowOptions& options) {
   command
       .add_option("--objective", options.objective,
-                  "what is best: throughput, per-device (throughput for each device), memory or "
-                  "bubble; for time it is throughput, because micro-batch sizes may differ")
+                  "what is best: throughput, per-device (throughput for each device), memory, "
+                  "bubble, cost, days or energy; for time it is throughput, because micro-batch "
+                  "sizes may differ")
       ->type_name("NAME")
       ->capture_default_str();
   command
@@ -27,8 +28,9 @@ void add_row_options(CLI::App& command, RowOptions& options) {
       ->type_name("CONDITION")
       ->expected(1)
       ->take_all();
-  command.add_flag("--pareto", options.pareto,
-                   "only rows that no other beats in both throughput and peak memory");
+  command.add_flag("--pareto{memory}", options.pareto,
+                   "only rows that no other beats in both throughput and peak memory; "
+                   "--pareto=cost,days: in both cost and days");
   command.add_option("--top", options.top, "only the best N rows")
       ->check(between(1, kMaxCombinations))
       ->type_name("N");
@@ -70,7 +72,10 @@ Result<SweepSelection> read_selection(const RowOptions& options,
                                       const std::vector<SweepAxis>& axes) {
   Diagnostics problems;
   SweepSelection selection;
-  selection.pareto = options.pareto;
+  if (options.pareto) {
+    const auto front = parse_front(*options.pareto);
+    if (keep(front, problems)) selection.front = *front;
+  }
   selection.top = options.top;
   const auto objective = parse_objective(options.objective);
   if (keep(objective, problems)) selection.objective = *objective;

@@ -21,7 +21,7 @@ namespace plumbline {
 struct RowOptions {
   std::string objective = "throughput";
   std::vector<std::string> where;
-  bool pareto = false;
+  std::optional<std::string> pareto;  ///< Its two numbers; "memory" = throughput and memory.
   std::size_t top = 0;
   bool json = false;
   bool csv = false;

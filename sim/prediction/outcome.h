@@ -12,6 +12,7 @@
 #include "sim/engine/memory.h"
 #include "sim/engine/metrics.h"
 #include "sim/engine/trace.h"
+#include "sim/prediction/bill.h"
 #include "sim/prediction/bubble_terms.h"
 #include "sim/setup/resolve_setup.h"
 
@@ -80,6 +81,10 @@ struct Outcome {
   std::optional<double> model_flops_utilization() const;
   /// sent_in_groups_s as a share of the device time, which is devices x Metrics::whole().
   std::optional<double> sent_in_groups_fraction() const;
+  /// What the training takes at this throughput.
+  Bill bill() const {
+    return bill_of(setup.rates, throughput_samples_per_s, {devices_used(), devices_in_all()});
+  }
   /// Whether every device's memory peak is within the limit; nothing without a limit.
   std::optional<bool> fits() const;
   std::optional<bool> fits(std::size_t slot) const;

@@ -7,6 +7,7 @@
 #include "base/json_value.h"
 #include "sim/prediction/uncertainty.h"
 #include "sim/report/compare_report.h"
+#include "sim/whatif/bill_json.h"
 #include "sim/whatif/likeness.h"
 
 namespace plumbline {
@@ -103,6 +104,7 @@ std::string to_json(const std::vector<ComparedRun>& runs, const std::string& ver
   for (const ComparedRun& run : runs) {
     objects.push_back(to_object(run, runs.front()));
     add_likely_time(run, objects.back());
+    add_bill(run.bill, objects.back());
   }
   const Json json = {{"schema_version", 1},
                      {"tool", {{"name", "plumbline"}, {"version", version}}},

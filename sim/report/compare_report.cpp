@@ -11,6 +11,7 @@
 
 #include "base/quantity.h"
 #include "base/table.h"
+#include "sim/report/bill_report.h"
 #include "sim/report/report.h"
 #include "sim/whatif/likeness.h"
 
@@ -189,6 +190,37 @@ void add_rates(Columns& columns, const std::vector<ComparedRun>& runs) {
   }
 }
 
+/// Adds tokens, days, cost and energy, as far as any run knows them.
+void add_bills(Columns& columns, const std::vector<ComparedRun>& runs) {
+  const auto add = [&](const char* title, std::optional<double> Bill::*figure,
+                       const Columns::Text& text) {
+    const bool any = std::any_of(runs.begin(), runs.end(),
+                                 [&](const ComparedRun& run) { return run.bill.*figure; });
+    if (!any) return;
+    columns.row(
+        title,
+        [figure](const ComparedRun& run) { return (run.bill.*figure).value_or(std::nan("")); },
+        text, relative);
+  };
+  add("tokens/s", &Bill::tokens_per_s, rate);
+  add("days", &Bill::days, days_text);
+  std::string currency;
+  bool same = true;
+  for (const ComparedRun& run : runs) {
+    if (run.bill.currency.empty()) continue;
+    same = same && (currency.empty() || currency == run.bill.currency);
+    currency = run.bill.currency;
+  }
+  if (same) {
+    add("cost", &Bill::cost, [&](double amount) { return money_text(amount, currency); });
+  } else {
+    columns.words("cost", [](const ComparedRun& run) {
+      return run.bill.cost ? money_text(*run.bill.cost, run.bill.currency) : "-";
+    });
+  }
+  add("energy", &Bill::energy_kwh, energy_text);
+}
+
 /// Adds the numbers of stages, devices, micro-batches and samples.
 void add_counts(Columns& columns, const std::vector<ComparedRun>& runs) {
   const auto counts = [](double value) { return fmt::format("{:.0f}", value); };
@@ -280,6 +312,7 @@ Document to_table(const std::vector<ComparedRun>& runs, const std::vector<Refuse
       "samples/s",
       [](const ComparedRun& run) { return run.throughput_samples_per_s.value_or(std::nan("")); },
       rate, relative);
+  add_bills(columns, runs);
   add_rates(columns, runs);
   columns.row(
       "bubble fraction", [](const ComparedRun& run) { return run.bubble_fraction; }, percent,

@@ -13,6 +13,7 @@
 #include "base/quantity.h"
 #include "base/table.h"
 #include "models/kernels/published_errors.h"
+#include "sim/report/bill_report.h"
 #include "sim/report/bubble_words.h"
 
 namespace plumbline {
@@ -76,6 +77,7 @@ class Summary {
       line("with noise", at(0.5) + " samples/s",
            fmt::format("the median; 90 % of the runs reach {} to {}", at(0.95), at(0.05)));
     }
+    add_bill_lines(p_, table_);
     if (const auto rate = p_.flops_per_s_per_device())
       line("model FLOPs", flop_rate_text(*rate), arithmetic_remark(p_));
   }

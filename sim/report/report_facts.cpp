@@ -12,6 +12,7 @@
 #include "base/table.h"
 #include "schedules/order/in_flight.h"
 #include "sim/engine/stage_memory.h"
+#include "sim/report/bill_report.h"
 #include "sim/report/bubble_words.h"
 #include "sim/report/report.h"
 
@@ -72,6 +73,13 @@ std::vector<ReportFigure> figures_of(const Outcome& p, const BubbleTerms& terms)
       {"Throughput",
        p.throughput_samples_per_s ? fmt::format("{:.5g} /s", *p.throughput_samples_per_s) : "-",
        "samples per second"}};
+  const Bill bill = p.bill();
+  if (bill.days)
+    figures.push_back({"Training", days_text(*bill.days) + " days",
+                       tokens_text(static_cast<double>(*p.setup.rates.tokens)) + " tokens"});
+  if (bill.cost)
+    figures.push_back({"Cost", money_text(*bill.cost, bill.currency),
+                       tokens_text(*bill.gpu_hours) + " GPU-hours"});
   if (const auto rate = p.flops_per_s_per_device())
     figures.push_back({"Model FLOPs", flop_rate_text(*rate), arithmetic_remark(p)});
   if (m.steady) {

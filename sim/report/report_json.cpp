@@ -6,6 +6,7 @@
 #include "base/json_value.h"
 #include "sim/report/bubble_json.h"
 #include "sim/report/report.h"
+#include "sim/whatif/bill_json.h"
 
 namespace plumbline {
 namespace {
@@ -162,6 +163,9 @@ Json weight_versions(const TrainingSetup& setup, std::uint32_t micro_batch) {
 std::string to_json(const Outcome& p, const std::string& version) {
   const Metrics& m = p.metrics;
   Json json = whole_run(p, version);
+  const Bill bill = p.bill();
+  add_bill(bill, json);
+  if (const auto tokens = bill.tokens_per_day()) json["tokens_per_day"] = *tokens;
   if (m.period) json["flush"] = "none";
   json["formula"] = p.formula ? formula_json(*p.formula) : Json(nullptr);
   if (p.bubble_terms) json["bubble_terms"] = bubble_json(*p.bubble_terms);

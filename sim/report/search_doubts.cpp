@@ -90,7 +90,7 @@ std::optional<OtherDevice> first_on(const Trial& trial, const Search& search,
   }
   const double before = goodness(report, *rows.front().numbers);
   const SweepRow best =
-      select(std::move(rows), {report.selection.rows.objective, {}, false, 1}).front();
+      select(std::move(rows), {report.selection.rows.objective, {}, Front::none, 1}).front();
   return OtherDevice{trial.part, trial.share, static_cast<std::size_t>(best.point),
                      before > 0 ? goodness(report, *best.numbers) / before - 1 : 0};
 }

@@ -16,6 +16,7 @@
 #include "base/wrap.h"
 #include "schedules/generators/generators.h"
 #include "sim/planning/predict.h"
+#include "sim/report/bill_report.h"
 #include "sim/report/report.h"
 #include "sim/search/search.h"
 #include "sim/search/search_columns.h"
@@ -71,10 +72,12 @@ std::string rate(std::optional<double> value) {
   return value ? fmt::format("{:.5g}", *value) : "-";
 }
 
-std::optional<double> tokens_per_device(const SearchRow& row) {
-  const auto samples = row.row.numbers->throughput_per_device();
-  if (!samples || row.layout.sequence == 0) return std::nullopt;
-  return *samples * static_cast<double>(row.layout.sequence);
+/// The columns of what the training costs.
+BillColumns bill_columns(const SearchReport& report) {
+  std::vector<const SweepNumbers*> rows;
+  rows.reserve(report.rows.size());
+  for (const SearchRow& row : report.rows) rows.push_back(&*row.row.numbers);
+  return BillColumns(rows);
 }
 
 /// The reported rows, below their header.
@@ -91,13 +94,17 @@ Table rows_table(const SearchReport& report) {
   const bool utilized = std::any_of(
       report.rows.begin(), report.rows.end(),
       [](const SearchRow& row) { return row.row.numbers->model_flops_utilization.has_value(); });
-  const bool sequences = std::any_of(report.rows.begin(), report.rows.end(),
-                                     [](const SearchRow& row) { return row.layout.sequence > 0; });
+  const bool sequences =
+      std::any_of(report.rows.begin(), report.rows.end(), [](const SearchRow& row) {
+        return row.row.numbers->bill.tokens_per_device_per_s.has_value();
+      });
   Table table;
   std::vector<std::string> header = {""};
   for (const std::string& key : axes) header.push_back(printable(key));
   for (const LayoutColumn& column : columns) header.emplace_back(column.title);
   header.insert(header.end(), {"iteration time", "samples/s"});
+  const BillColumns bills = bill_columns(report);
+  for (std::string& title : bills.titles()) header.push_back(std::move(title));
   if (sequences) header.emplace_back("tokens/s/GPU");
   if (utilized) header.emplace_back("MFU");
   const bool grouped = std::any_of(
@@ -107,7 +114,10 @@ Table rows_table(const SearchReport& report) {
   if (grouped) header.emplace_back("group comm");
   header.emplace_back("peak memory");
   table.row(header);
-  table.may_lack({"network wait", "group comm", "bubble", "samples/s", "micro-batches"});
+  std::vector<std::string> least = {"network wait", "group comm", "bubble", "samples/s",
+                                    "micro-batches"};
+  if (!bills.titles().empty()) least.insert(least.end(), {"tokens/s/GPU", "MFU", "schedule"});
+  table.may_lack(least);
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     const auto& [layout, row] = report.rows[i];
     const SweepNumbers& n = *row.numbers;
@@ -116,7 +126,8 @@ Table rows_table(const SearchReport& report) {
     for (const LayoutColumn& column : columns) cells.push_back(column.text(layout));
     cells.push_back(to_text(round_up(n.iteration_time_s * 1e9)));
     cells.push_back(rate(n.throughput_samples_per_s));
-    if (sequences) cells.push_back(rate(tokens_per_device(report.rows[i])));
+    for (std::string& cell : bills.cells(n.bill)) cells.push_back(std::move(cell));
+    if (sequences) cells.push_back(rate(n.bill.tokens_per_device_per_s));
     if (utilized)
       cells.push_back(n.model_flops_utilization ? percent(*n.model_flops_utilization) : "-");
     cells.push_back(percent(n.bubble()));
@@ -233,8 +244,7 @@ Json row_json(const SearchRow& row, const std::vector<std::string>& varied_keys)
                {"micro_batches", layout.micro_batches},
                {"made_again", layout.recomputation}};
   add_numbers(row.row.numbers, json);
-  const auto tokens = row.row.numbers ? tokens_per_device(row) : std::nullopt;
-  json["tokens_per_device_per_s"] = tokens ? Json(*tokens) : Json(nullptr);
+  if (!json.contains("tokens_per_device_per_s")) json["tokens_per_device_per_s"] = nullptr;
   for (const std::string& key : varied_keys) json[key] = value_of(layout, key);
   json["overrides"] = layout.overrides;
   return json;
@@ -424,13 +434,21 @@ std::string to_markdown(const SearchReport& report) {
 
 std::string to_csv(const SearchReport& report) {
   std::vector<std::string> header;
-  const Json keys = row_json(SearchRow{}, report.facts.varied_keys);
-  for (const auto& [key, value] : keys.items()) header.push_back(csv_cell(key));
-  std::string text = fmt::format("{}\n", fmt::join(header, ","));
+  std::vector<Json> rows;
+  Json keys = row_json(SearchRow{}, report.facts.varied_keys);
   for (const SearchRow& row : report.rows) {
+    rows.push_back(row_json(row, report.facts.varied_keys));
+    for (const auto& [key, value] : rows.back().items()) keys[key];
+  }
+  for (const auto& [key, value] : keys.items()) header.push_back(key);
+  std::vector<std::string> titles;
+  titles.reserve(header.size());
+  for (const std::string& key : header) titles.push_back(csv_cell(key));
+  std::string text = fmt::format("{}\n", fmt::join(titles, ","));
+  for (const Json& row : rows) {
     std::vector<std::string> line;
-    const Json json = row_json(row, report.facts.varied_keys);
-    for (const auto& [key, value] : json.items()) line.push_back(csv_cell(text_of(value)));
+    for (const std::string& key : header)
+      line.push_back(row.contains(key) ? csv_cell(text_of(row[key])) : "");
     text += fmt::format("{}\n", fmt::join(line, ","));
   }
   return text;

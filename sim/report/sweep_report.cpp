@@ -10,6 +10,7 @@
 
 #include "base/quantity.h"
 #include "base/table.h"
+#include "sim/report/bill_report.h"
 #include "sim/report/report.h"
 
 namespace plumbline {
@@ -105,6 +106,15 @@ std::string unlike_text(const SweepReport& report) {
   return parts.empty() ? "" : fmt::format("not alike in {}", fmt::join(parts, ", "));
 }
 
+/// The columns of what the training costs.
+BillColumns bill_columns(const SweepReport& report) {
+  std::vector<const SweepNumbers*> rows;
+  for (const SweepRow& row : report.result.rows) {
+    if (row.numbers) rows.push_back(&*row.numbers);
+  }
+  return BillColumns(rows);
+}
+
 std::string rate_cell(std::optional<double> rate) {
   return rate ? fmt::format("{:.5g}", *rate) : "-";
 }
@@ -137,6 +147,8 @@ Table table_of(const SweepReport& report) {
     if (noisy) header.emplace_back(column);
   }
   header.emplace_back("samples/s");
+  const BillColumns bills = bill_columns(report);
+  for (std::string& title : bills.titles()) header.push_back(std::move(title));
   const bool grouped =
       any_row(report, [](const SweepNumbers& n) { return n.sent_in_groups_fraction.has_value(); });
   if (apart) header.emplace_back("per device");
@@ -167,6 +179,7 @@ Table table_of(const SweepReport& report) {
         if (noisy) cells.push_back(time ? to_text(round_up(*time * 1e9)) : "-");
       }
       cells.push_back(rate_cell(n->throughput_samples_per_s));
+      for (std::string& cell : bills.cells(n->bill)) cells.push_back(std::move(cell));
       if (apart) cells.push_back(rate_cell(n->throughput_per_device()));
       if (utilized)
         cells.push_back(n->model_flops_utilization ? percent(*n->model_flops_utilization) : "-");
@@ -243,8 +256,10 @@ std::vector<std::string> remarks(const SweepReport& report) {
   if (result.rows.size() < report.done) {
     std::vector<std::string> why;
     for (const Condition& condition : report.selection.where) why.push_back(condition.text);
-    if (report.selection.pareto)
-      why.emplace_back("those that no other beats in both throughput and peak memory");
+    if (report.selection.front != Front::none)
+      why.emplace_back(report.selection.front == Front::cost
+                           ? "those that no other beats in both cost and days"
+                           : "those that no other beats in both throughput and peak memory");
     if (report.selection.top > 0) why.push_back(fmt::format("the best {}", report.selection.top));
     lines.push_back(fmt::format("shown: {} of {}: {}", result.rows.size(),
                                 plural(result.points, "point"), fmt::join(why, "; ")));
@@ -327,10 +342,11 @@ std::string to_csv(const SweepReport& report) {
                              "peak_memory_bytes",
                              "peak_memory_device",
                              "fits",
-                             "devices_without_stage",
-                             "estimated",
-                             "reason"})
+                             "devices_without_stage"})
     header.emplace_back(column);
+  const BillColumns bills = bill_columns(report);
+  for (std::string& key : bills.keys()) header.push_back(std::move(key));
+  header.insert(header.end(), {"estimated", "reason"});
   std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const SweepRow& row : result.rows) {
     std::vector<std::string> line = {std::to_string(row.point)};
@@ -357,8 +373,9 @@ std::string to_csv(const SweepReport& report) {
                                       or_empty(n->fits),
                                       std::to_string(n->devices_without_stage)})
         line.push_back(cell);
+      for (std::string& cell : bills.data(n->bill)) line.push_back(csv_cell(cell));
     } else {
-      line.resize(line.size() + 20);
+      line.resize(line.size() + 20 + bills.keys().size());
     }
     line.emplace_back(row.estimated.empty() ? "false" : "true");
     line.push_back(csv_cell(row.reason));

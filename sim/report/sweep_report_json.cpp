@@ -37,7 +37,8 @@ std::string to_json(const SweepReport& report, const std::string& version) {
   Json where = Json::array();
   for (const Condition& condition : report.selection.where) where.push_back(condition.text);
   line("where", where);
-  line("pareto", report.selection.pareto);
+  line("pareto", report.selection.front != Front::none);
+  if (report.selection.front == Front::cost) line("front", name(report.selection.front));
   line("top", report.selection.top > 0 ? Json(report.selection.top) : Json(nullptr));
   std::vector<std::string> estimated;
   for (const SweepRow& row : result.rows)

@@ -38,6 +38,8 @@ class ClusterReader {
     }
     read_memory();
     read_host_link();
+    read_cluster_rates(section_, choice_.device ? choice_.device->preset : nullptr, choice_.rates,
+                       problems_);
     section_.finish();
     return std::move(choice_);
   }

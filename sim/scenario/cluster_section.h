@@ -9,6 +9,7 @@
 #include "base/diagnostic.h"
 #include "models/hardware/cluster.h"
 #include "models/profile/profile.h"
+#include "sim/scenario/cost_rates.h"
 #include "sim/scenario/device_section.h"
 
 namespace plumbline {
@@ -30,6 +31,7 @@ struct ClusterChoice {
   bool link_given = false;
   bool reserve_given = false;
   bool neighbours_slow = true;
+  CostRates rates;                           ///< Price, power and pue.
   std::optional<Marked<std::int64_t>> gpus;  ///< Given instead of devices.
   std::optional<Marked<std::int64_t>> gpus_per_server;
 

@@ -364,6 +364,7 @@ class ScenarioReader {
             "backward gathers its weights");
       }
     }
+    written_.tokens = read_token_keys(*section);
     read_flush(*section);
     section->finish();
   }

@@ -21,6 +21,7 @@
 #include "schedules/generators/generators.h"
 #include "schedules/order/weight_versions.h"
 #include "schedules/stages/sharding.h"
+#include "sim/scenario/cost_rates.h"
 #include "sim/scenario/noise.h"
 #include "sim/scenario/plan.h"
 #include "sim/scenario/recomputation.h"
@@ -68,6 +69,7 @@ struct Scenario {
   SharedValue<Model> model;
   std::optional<TransformerOptions>
       transformer;  ///< The options from which a config.json's layers follow.
+  std::string config;  ///< The path of that config.json; "" = the model is given otherwise.
   std::shared_ptr<const Network> network;  ///< The network that is executed; null = unknown.
   Mark model_mark;
   Cluster cluster;
@@ -87,6 +89,7 @@ struct Scenario {
   std::optional<FlopsPerSecond> peak;           ///< The device's peak in the model's number format.
   std::optional<DeviceRoofline> estimated_for;  ///< The device that times are estimated for.
   std::shared_ptr<const KernelModel> kernels;   ///< Its kernels; null = its roofline gives them.
+  CostRates rates;                              ///< What a throughput means in days and money.
   double optimizer_state = 0;
   double gradient_width = 1;  ///< Bytes of gradients per byte of parameters.
   Mark gradient_mark;

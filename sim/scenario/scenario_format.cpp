@@ -23,6 +23,30 @@ using namespace format;
 
 // ---- cluster ----
 
+ValueFormat pue() {
+  ValueFormat factor = real(10);
+  factor.min = 1;
+  return factor;
+}
+
+const SectionFormat& prices_format() {
+  static const SectionFormat prices = {
+      .name = "prices",
+      .text = "A price for each device preset; that of cluster.device is taken.",
+      .keys = {},
+      .other_keys = {price()}};
+  return prices;
+}
+
+const SectionFormat& powers_format() {
+  static const SectionFormat powers = {
+      .name = "powers",
+      .text = "A power for each device preset; that of cluster.device is taken.",
+      .keys = {},
+      .other_keys = {power()}};
+  return powers;
+}
+
 const SectionFormat& device_format() {
   static const SectionFormat device = {
       .name = "device",
@@ -112,6 +136,19 @@ const SectionFormat& cluster_format() {
                 {bandwidth()},
                 "The bandwidth between each device and its host's memory, each way, over which "
                 "schedule.offload copies; absent: that of a preset, which is its peak."},
+               {"price",
+                {price(), section(&prices_format)},
+                "What an hour of one GPU costs, in any currency, such as 2.5 USD/h; with "
+                "training.tokens the training has a cost. A map of presets gives each its own."},
+               {"power",
+                {power(), section(&powers_format)},
+                "What one GPU draws on average, its share of the server included; with "
+                "training.tokens the training has an energy."},
+               {"pue",
+                {pue()},
+                "The energy of the whole building over that of what computes in it, at least 1; "
+                "a factor of the energy.",
+                "1"},
                {"slowdown",
                 {words({"measured", "none"})},
                 "Whether devices of one machine slow each other down as the profile says they do; "
@@ -121,7 +158,7 @@ const SectionFormat& cluster_format() {
                 {list({section(&level_format)}, 1)},
                 "In the place of devices and link, innermost first: servers, racks. There are as "
                 "many devices as the product of the sizes."}},
-      .needs = {{"gpus_per_server", "gpus"}},
+      .needs = {{"gpus_per_server", "gpus"}, {"pue", "power"}},
       .excludes = {{"levels", "link"}, {"gpus", "devices", "levels"}},
       .elsewhere = words_elsewhere};
   return cluster;
@@ -239,6 +276,13 @@ const SectionFormat& training_format() {
             {count(1, kMaxBatch)},
             "The samples of a mini-batch, which the micro-batches of all copies must divide: with "
             "schedule.micro_batches it decides their size, with micro_batch_size their number."},
+           {"tokens",
+            {tokens()},
+            "The tokens of the whole training, such as 15T: then predictions say how many days it "
+            "takes."},
+           {"sequence",
+            {count(1, kMaxBatch)},
+            "The tokens of a sample, of a model that does not say so itself."},
            {"optimizer_state",
             {real(1000)},
             "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2. Absent: 0, or "

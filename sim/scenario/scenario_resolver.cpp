@@ -37,6 +37,7 @@ class ScenarioResolver {
     using Pass = void (ScenarioResolver::*)();
     constexpr Pass passes[] = {
         &ScenarioResolver::resolve_cluster,        // devices from GPUs, and their links
+        &ScenarioResolver::resolve_rates,          // tokens, price and power
         &ScenarioResolver::resolve_sequence,       // the devices of a file's sequence
         &ScenarioResolver::resolve_copies,         // the number of pipelines
         &ScenarioResolver::resolve_batches,        // micro-batches per mini-batch
@@ -70,6 +71,20 @@ class ScenarioResolver {
     scenario_.cluster = written_.cluster.cluster;
     scenario_.cluster_given = written_.cluster.given;
     scenario_.neighbours_slow = written_.cluster.neighbours_slow;
+  }
+
+  /// Decides the tokens of a training, and says what a price or a power lacks.
+  void resolve_rates() {
+    CostRates& rates = scenario_.rates = written_.cluster.rates;
+    const auto sequence =
+        written_.transformer ? std::optional(written_.transformer->options.sequence) : std::nullopt;
+    if (auto refused = resolve_tokens(written_.tokens, sequence, rates))
+      return problems_.push_back(*std::move(refused));
+    if (!rates.tokens && (rates.price || rates.power)) {
+      scenario_.notes.push_back(
+          fmt::format("{} stands without training.tokens: what the training costs is not known",
+                      rates.price ? "cluster.price" : "cluster.power"));
+    }
   }
 
   /// Decides the devices of a sequence's stages.
@@ -286,6 +301,7 @@ class ScenarioResolver {
                               scenario_.notes);
     if (keep(model, problems_)) scenario_.model = *std::move(model);
     scenario_.transformer = written_.transformer->options;
+    scenario_.config = written_.transformer->file;
     for (std::string& note : omissions(written_.cluster, scenario_.model->profile.group))
       scenario_.notes.push_back(std::move(note));
   }

@@ -118,6 +118,7 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
     return std::nullopt;
   }
   choice.name = name_of(path->value, *shape);
+  choice.file = path->value;
   choice.shape = std::make_shared<const TransformerShape>(*shape);
   return choice;
 }

@@ -27,6 +27,7 @@ inline constexpr std::int64_t kMaxShared = 65'536;
 /// and the servers are known.
 struct TransformerChoice {
   std::string name;
+  std::string file;  ///< The path of the config.json.
   std::shared_ptr<const TransformerShape> shape;
   TransformerOptions options;  ///< The options without a batch and devices_per_server.
   Mark mark;

@@ -252,6 +252,7 @@ Diagnostics Search::read_any() {
   for (std::size_t i = 0; i < std::min(families_.size(), max_probed); ++i) {
     const auto scenario = read(layout_of(families_[i], 0), {});
     if (scenario) {
+      rates_ = scenario->rates;
       note_what_holds(*scenario);
       return {};
     }

@@ -34,6 +34,9 @@ class Search {
   /// All facts to report besides the layouts; the file has the name with which it was opened.
   const SearchFacts& facts() const { return facts_; }
 
+  /// The rates of the first layout that can be read; none of them has others but by varied keys.
+  const CostRates& rates() const { return rates_; }
+
   /// Predicts the layouts of a family, up to the first one that does not fit: layouts with larger
   /// micro-batches hold at least as much. Once `stop` is set, predicts no further layout.
   FamilyResult evaluate(const LayoutFamily& family, const std::atomic<bool>* stop = nullptr) const;
@@ -76,6 +79,7 @@ class Search {
   std::vector<Combination> combinations_;
   std::vector<LayoutFamily> families_;
   SearchFacts facts_;
+  CostRates rates_;
 };
 
 /// The search that these facts are of, to ask it more; nothing where the scenario is not here as it

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "schedules/order/check.h"
 #include "schedules/order/in_flight.h"
@@ -406,6 +405,7 @@ TrainingSetup without_plan(const Scenario& scenario) {
   setup.optimizer_state = scenario.optimizer_state;
   setup.gradient_width = scenario.gradient_width;
   setup.peak = scenario.peak;
+  setup.rates = scenario.rates;
   setup.cluster = scenario.cluster;
   setup.link_measured = scenario.link_measured;
   setup.rule = choice.rule;

@@ -27,6 +27,7 @@
 #include "sim/engine/metrics.h"
 #include "sim/graph/op_graph.h"
 #include "sim/graph/run_rules.h"
+#include "sim/scenario/cost_rates.h"
 #include "sim/scenario/noise.h"
 #include "sim/setup/assumed_split.h"
 
@@ -60,6 +61,7 @@ struct TrainingSetup {
   double optimizer_state = 0;              ///< Bytes per byte of parameters.
   double gradient_width = 1;               ///< Bytes of gradients per byte of parameters.
   std::optional<FlopsPerSecond> peak{};    ///< The device's peak in the model's number format.
+  CostRates rates{};                       ///< What a throughput means in days and money.
 
   // The devices and their stages.
   Cluster cluster;

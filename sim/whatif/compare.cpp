@@ -219,6 +219,7 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
   run.bubble_fraction = m.steady ? m.steady->bubble_fraction : m.bubble_fraction();
   run.communication_stall_fraction = m.communication_stall_fraction();
   run.sent_in_groups_fraction = p.sent_in_groups_fraction();
+  run.bill = p.bill();
   if (m.steady) {
     run.idle_s[kDependency] = p.iteration_time_s * run.bubble_fraction;
     run.busy_s = p.iteration_time_s - run.idle_s[kDependency];

@@ -45,6 +45,7 @@ struct ComparedRun {
   double bubble_fraction = 0;  ///< The steady state's, if there is one.
   double communication_stall_fraction = 0;
   std::optional<double> sent_in_groups_fraction;
+  Bill bill;  ///< What the training takes.
   /// Busy and idle time of a device in one iteration, on average; they add up to the iteration
   /// time. For an asynchronous run, all idle time of the steady state counts as dependency.
   double busy_s = 0;

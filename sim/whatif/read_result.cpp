@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sim/whatif/bill_json.h"
 #include "sim/whatif/compare.h"
 
 namespace plumbline {
@@ -130,6 +131,11 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
   if (json.contains("sent_in_groups_fraction"))
     run.sent_in_groups_fraction = reader.number_or_null(json, "sent_in_groups_fraction");
   read_interval(reader, json, run);
+  try {
+    run.bill = read_bill(json);
+  } catch (const Json::exception&) {
+    missing.emplace_back("cost");
+  }
   run.communication_stall_fraction = reader.number(json, "communication_stall_fraction");
   read_devices(reader, json, static_cast<double>(reader.count(json, "mini_batches")), run);
   const auto steady = reader.number_or_null(json, "steady_bubble_fraction");

@@ -84,6 +84,7 @@ SweepNumbers numbers_of(const Outcome& outcome) {
   numbers.fits = outcome.fits();
   if (outcome.setup.cluster.memory)
     numbers.memory_limit_bytes = outcome.setup.cluster.memory->count;
+  numbers.bill = outcome.bill();
   numbers.devices_without_stage = outcome.setup.devices_without_stage();
   return numbers;
 }

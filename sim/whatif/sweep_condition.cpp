@@ -215,10 +215,12 @@ Result<Condition> parse_condition(const std::string& text, const std::vector<Swe
   }
   const Parsed<double> bound = parse_bound(*number, value);
   if (!bound.value) return wrong_value(bound.problem, "");
-  return Condition{text, [number, operation, bound = *bound.value](const SweepRow& row) {
+  return Condition{text,
+                   [number, operation, bound = *bound.value](const SweepRow& row) {
                      const auto held = row.numbers ? number->of(*row.numbers) : std::nullopt;
                      return held && compare(operation, *held, bound);
-                   }};
+                   },
+                   std::string(number->name)};
 }
 
 }  // namespace plumbline

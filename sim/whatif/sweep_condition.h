@@ -15,6 +15,7 @@ namespace plumbline {
 struct Condition {
   std::string text;  ///< The text as written.
   std::function<bool(const SweepRow&)> holds;
+  std::string number = "";  ///< The name of the number that it bounds; "" = the value of an axis.
 };
 
 /// A condition as written, with its parts.

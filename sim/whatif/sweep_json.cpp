@@ -9,6 +9,7 @@
 #include "base/json_value.h"
 #include "base/quantity.h"
 #include "sim/scenario/axes.h"
+#include "sim/whatif/bill_json.h"
 #include "sim/whatif/kept_lines.h"
 #include "sim/whatif/sweep_file.h"
 #include "sim/whatif/sweep_numbers.h"
@@ -110,6 +111,7 @@ void add_numbers(const std::optional<SweepNumbers>& numbers, Json& json) {
   number("fits", [](const SweepNumbers& n) { return or_null(n.fits); });
   number("memory_limit_bytes", [](const SweepNumbers& n) { return or_null(n.memory_limit_bytes); });
   number("devices_without_stage", [](const SweepNumbers& n) { return n.devices_without_stage; });
+  if (numbers) add_bill(numbers->bill, json);
 }
 
 void add_row(const SweepRow& row, Json& json) {
@@ -148,6 +150,7 @@ SweepRow read_row(const Json& json) {
   n.fits = optional_of<bool>(json.at("fits"));
   n.memory_limit_bytes = optional_of<std::int64_t>(json.at("memory_limit_bytes"));
   n.devices_without_stage = json.at("devices_without_stage").get<std::uint32_t>();
+  n.bill = read_bill(json);
   return row;
 }
 

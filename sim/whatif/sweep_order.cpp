@@ -9,12 +9,15 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
+#include <utility>
 
 namespace plumbline {
 namespace {
 
 constexpr std::array kObjectives = {Objective::throughput, Objective::per_device, Objective::memory,
-                                    Objective::bubble};
+                                    Objective::bubble,     Objective::cost,       Objective::days,
+                                    Objective::energy};
 
 double throughput(const SweepNumbers& numbers) {
   return numbers.throughput_samples_per_s.value_or(std::numeric_limits<double>::infinity());
@@ -24,11 +27,43 @@ double throughput_per_device(const SweepNumbers& numbers) {
   return numbers.throughput_per_device().value_or(std::numeric_limits<double>::infinity());
 }
 
+/// The numbers of a front, so that less is better in both.
+std::pair<double, double> front_numbers(const SweepNumbers& numbers, Front front) {
+  if (front == Front::cost) return {*numbers.bill.days, *numbers.bill.cost};
+  return {-throughput(numbers), static_cast<double>(numbers.peak_memory_bytes)};
+}
+
+/// The number of the objective where less is better and it may be unknown; nothing for others.
+std::optional<double> least(Objective objective, const SweepNumbers& numbers) {
+  constexpr double unknown = std::numeric_limits<double>::infinity();
+  if (objective == Objective::bubble) return numbers.bubble();
+  if (objective == Objective::cost) return numbers.bill.cost.value_or(unknown);
+  if (objective == Objective::days) return numbers.bill.days.value_or(unknown);
+  if (objective == Objective::energy) return numbers.bill.energy_kwh.value_or(unknown);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view name(Objective objective) {
-  constexpr std::string_view names[] = {"throughput", "per-device", "memory", "bubble"};
+  constexpr std::string_view names[] = {"throughput", "per-device", "memory", "bubble",
+                                        "cost",       "days",       "energy"};
   return names[static_cast<std::size_t>(objective)];
+}
+
+std::string_view name(Front front) {
+  return front == Front::cost ? "cost,days" : "throughput,memory";
+}
+
+Result<Front> parse_front(const std::string& text) {
+  if (text == "memory" || text == name(Front::memory)) return Front::memory;
+  if (text == name(Front::cost)) return Front::cost;
+  if (text == "days,cost") return Front::cost;
+  if (text == "memory,throughput") return Front::memory;
+  Diagnostic wrong;
+  wrong.message = fmt::format("--pareto is '{}', which is no pair", clipped(text));
+  wrong.help = fmt::format("--pareto={}, or --pareto={}", name(Front::memory), name(Front::cost));
+  return wrong;
 }
 
 Result<Objective> parse_objective(const std::string& text) {
@@ -45,21 +80,19 @@ Result<Objective> parse_objective(const std::string& text) {
   return wrong;
 }
 
-std::vector<SweepRow> pareto(std::vector<SweepRow> rows) {
-  std::erase_if(rows, [](const SweepRow& row) { return !row.feasible(); });
-  std::stable_sort(rows.begin(), rows.end(), [](const SweepRow& a, const SweepRow& b) {
-    const double of_a = throughput(*a.numbers), of_b = throughput(*b.numbers);
-    if (of_a != of_b) return of_a > of_b;
-    return a.numbers->peak_memory_bytes < b.numbers->peak_memory_bytes;
+std::vector<SweepRow> pareto(std::vector<SweepRow> rows, Front front) {
+  std::erase_if(rows, [&](const SweepRow& row) {
+    return !row.feasible() ||
+           (front == Front::cost && !(row.numbers->bill.cost && row.numbers->bill.days));
   });
+  const auto of = [&](const SweepRow& row) { return front_numbers(*row.numbers, front); };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const SweepRow& a, const SweepRow& b) { return of(a) < of(b); });
   std::vector<SweepRow> kept;
   for (SweepRow& row : rows) {
-    if (!kept.empty()) {
-      const SweepNumbers& best = *kept.back().numbers;  // no kept row needs less memory
-      const bool equal = throughput(best) == throughput(*row.numbers) &&
-                         best.peak_memory_bytes == row.numbers->peak_memory_bytes;
-      if (!equal && best.peak_memory_bytes <= row.numbers->peak_memory_bytes) continue;
-    }
+    // No kept row has less of the second number than the last one.
+    if (!kept.empty() && of(kept.back()) != of(row) && of(kept.back()).second <= of(row).second)
+      continue;
     kept.push_back(std::move(row));
   }
   return kept;
@@ -70,7 +103,7 @@ std::vector<SweepRow> select(std::vector<SweepRow> rows, const SweepSelection& s
     return !std::all_of(selection.where.begin(), selection.where.end(),
                         [&](const Condition& condition) { return condition.holds(row); });
   });
-  if (selection.pareto) rows = pareto(std::move(rows));
+  if (selection.front != Front::none) rows = pareto(std::move(rows), selection.front);
   std::sort(rows.begin(), rows.end(), [&](const SweepRow& a, const SweepRow& b) {
     if (a.feasible() != b.feasible()) return a.feasible();
     if (!a.feasible()) return a.point < b.point;
@@ -81,8 +114,8 @@ std::vector<SweepRow> select(std::vector<SweepRow> rows, const SweepSelection& s
     if (selection.objective == Objective::per_device &&
         throughput_per_device(x) != throughput_per_device(y))
       return throughput_per_device(x) > throughput_per_device(y);
-    if (selection.objective == Objective::bubble && x.bubble() != y.bubble())
-      return x.bubble() < y.bubble();
+    const auto of_x = least(selection.objective, x), of_y = least(selection.objective, y);
+    if (of_x && *of_x != *of_y) return *of_x < *of_y;
     if (x.peak_memory_bytes != y.peak_memory_bytes)
       return x.peak_memory_bytes < y.peak_memory_bytes;
     if (throughput(x) != throughput(y)) return throughput(x) > throughput(y);

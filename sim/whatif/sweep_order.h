@@ -17,6 +17,16 @@ enum class Objective {
   per_device,  ///< Most samples per second and device that holds a stage; a run of no time is best.
   memory,      ///< The smallest peak.
   bubble,      ///< The smallest share of idle time, in the steady state where there is one.
+  cost,        ///< The least money; rows without a cost come last.
+  days,        ///< The fewest days; rows without them come last.
+  energy,      ///< The least energy; rows without one come last.
+};
+
+/// The two numbers of a Pareto front.
+enum class Front {
+  none,    ///< All rows stay.
+  memory,  ///< Throughput against peak memory.
+  cost,    ///< Cost against days.
 };
 
 /// "throughput".
@@ -25,17 +35,24 @@ std::string_view name(Objective objective);
 /// The objective of this name. Errors: no such objective.
 Result<Objective> parse_objective(const std::string& name);
 
+/// "throughput,memory". Requires: a front.
+std::string_view name(Front front);
+
+/// The front of this name; "memory" is the first. Errors: no such front.
+Result<Front> parse_front(const std::string& name);
+
 /// The rows of a sweep that are reported, and their order.
 struct SweepSelection {
   Objective objective = Objective::throughput;
   std::vector<Condition> where;  ///< Conditions; all must hold.
-  bool pareto = false;
+  Front front = Front::none;
   std::size_t top = 0;  ///< 0 = all.
 };
 
-/// The feasible rows that no other feasible row beats. A row beats another with at least its
-/// throughput, at most its peak memory, and one of them better. Rows that are equal in both stay.
-std::vector<SweepRow> pareto(std::vector<SweepRow> rows);
+/// The feasible rows that no other feasible row beats. A row beats another that is no better in
+/// either number, and worse in one of them: less throughput, more peak memory; or more cost, more
+/// days. Rows that are equal in both stay; rows that lack a number go. Requires: a front.
+std::vector<SweepRow> pareto(std::vector<SweepRow> rows, Front front = Front::memory);
 
 /// The reported rows: the feasible ones best first, then the others by their points. Rows that are
 /// equal by the objective are ordered by memory, then throughput, then point.

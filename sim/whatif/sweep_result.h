@@ -37,6 +37,7 @@ struct SweepNumbers {
   std::optional<bool> fits;                        ///< Nothing without a memory size.
   std::optional<std::int64_t> memory_limit_bytes;  ///< The memory size of a device.
   std::uint32_t devices_without_stage = 0;         ///< Devices of the cluster that run nothing.
+  Bill bill;                                       ///< What the training takes.
 
   /// The throughput for each device that holds a stage.
   std::optional<double> throughput_per_device() const {

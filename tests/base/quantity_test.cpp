@@ -138,5 +138,39 @@ TEST_CASE("FLOPs and rates of them are read and printed") {
   CHECK(to_text(FlopsPerSecond{1'979'000'000'000'000}) == "1.979 PFLOP/s");
 }
 
+TEST_CASE("tokens are counted with a suffix or without") {
+  CHECK(parse_tokens("15T").value == 15'000'000'000'000);
+  CHECK(parse_tokens("1.5 B").value == 1'500'000'000);
+  CHECK(parse_tokens("300M").value == 300'000'000);
+  CHECK(parse_tokens("2k").value == 2000);
+  CHECK(parse_tokens("1e12").value == 1'000'000'000'000);
+  CHECK(parse_tokens("4096").value == 4096);
+  CHECK(parse_tokens("0").problem == "is less than one token");
+  CHECK(parse_tokens("15 trillion").problem ==
+        "has the unknown unit 'trillion' (one of k, M, B, T)");
+  CHECK(parse_tokens("many").problem == "is not a quantity such as '15T'");
+  CHECK(tokens_text(15e12) == "15T");
+  CHECK(tokens_text(403'215'000'000.0) == "403.2B");
+  CHECK(tokens_text(12) == "12");
+}
+
+TEST_CASE("a price has an amount, a currency and an hour") {
+  CHECK(parse_price("2.5 USD/h").value == Price{2.5, "USD"});
+  CHECK(parse_price("3EUR/h").value == Price{3, "EUR"});
+  CHECK(parse_price("2.5 $/h").problem == "has no currency, such as USD in '2.5 USD/h'");
+  CHECK(parse_price("2.5 USD").problem == "is for no hour, as '2.5 USD/h' is");
+  CHECK(parse_price("2.5 USD/day").problem == "is for no hour, as '2.5 USD/h' is");
+  CHECK(parse_price("USD").problem == "is not a price such as '2.5 USD/h'");
+  CHECK(parse_price("-1 USD/h").problem == "is negative");
+}
+
+TEST_CASE("a power is in watts") {
+  CHECK(parse_power("700 W").value == Power{700'000});
+  CHECK(parse_power("1.2 kW").value == Power{1'200'000});
+  CHECK(parse_power("700").problem == "has no unit (one of W, kW, MW)");
+  CHECK(parse_power("0 W").problem == "is less than 1 mW");
+  CHECK(to_text(Power{1'200'000}) == "1.2 kW");
+}
+
 }  // namespace
 }  // namespace plumbline

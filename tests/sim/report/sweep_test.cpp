@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "sim/planning/predict.h"
 #include "sim/report/sweep_report.h"
+#include "sim/whatif/cost_figures.h"
 #include "sim/whatif/sweep_file.h"
 #include "tests/support/close_to.h"
 #include "tests/support/temporary_folder.h"
@@ -209,6 +210,63 @@ TEST_CASE("the bubble of an asynchronous run is the steady one") {
         std::vector<std::uint64_t>{0, 1});
 }
 
+bool holds(const std::string& text, const SweepRow& of, const std::vector<SweepAxis>& axes = {}) {
+  const auto condition = parse_condition(text, axes);
+  REQUIRE_MESSAGE(condition, (condition ? "" : to_text(condition.problems())));
+  return condition->holds(of);
+}
+
+TEST_CASE("cost, days and energy order rows, and those without a figure come last") {
+  std::vector<SweepRow> rows = {row(0, 1, 1), row(1, 1, 1), row(2, 1, 1), row(3, 1, 1)};
+  const auto bill = [&](std::size_t i, double days, double cost, double kwh) {
+    rows[i].numbers->bill = {.days = days, .cost = cost, .currency = "USD", .energy_kwh = kwh};
+  };
+  bill(0, 30, 500, 7);
+  bill(1, 20, 600, 9);
+  bill(2, 25, 700, 8);
+  const auto order = [&](Objective objective) {
+    SweepSelection selection;
+    selection.objective = objective;
+    return points_of(select(rows, selection));
+  };
+  CHECK(order(Objective::cost) == std::vector<std::uint64_t>{0, 1, 2, 3});
+  CHECK(order(Objective::days) == std::vector<std::uint64_t>{1, 2, 0, 3});
+  CHECK(order(Objective::energy) == std::vector<std::uint64_t>{0, 2, 1, 3});
+  // Row 2 is slower than row 1 and dearer; row 3 has no cost.
+  CHECK(points_of(pareto(rows, Front::cost)) == std::vector<std::uint64_t>{1, 0});
+  CHECK(holds("days < 30", rows[1]));
+  CHECK_FALSE(holds("days < 30", rows[0]));
+  CHECK_FALSE(holds("days < 30", rows[3]));
+}
+
+TEST_CASE("a figure that nobody knows cannot be asked for") {
+  SweepSelection selection;
+  selection.objective = Objective::cost;
+  CostRates rates;
+  const auto message = [&](const std::optional<Diagnostic>& wrong) {
+    return wrong ? wrong->message : "";
+  };
+  CHECK(message(check_figures(selection, rates)) ==
+        "--objective is 'cost', but training.tokens and cluster.price are not given");
+  rates.tokens = 1;
+  CHECK(message(check_figures(selection, rates)) ==
+        "--objective is 'cost', but cluster.price is not given");
+  rates.price = Price{1, "USD"};
+  CHECK(message(check_figures(selection, rates)).empty());
+  std::vector<SweepRow> rows = {row(0, 1, 1), row(1, 1, 1)};
+  CHECK(message(check_figures(selection, rows)) == "--objective is 'cost', but no row knows it");
+  rows[0].numbers->bill = {.cost = 1, .currency = "USD"};
+  CHECK(message(check_figures(selection, rows)).empty());
+  rows[1].numbers->bill = {.cost = 1, .currency = "EUR"};
+  CHECK(message(check_figures(selection, rows)) ==
+        "--objective is 'cost', but the rows' costs are in USD and EUR");
+  selection.objective = Objective::throughput;
+  CHECK(message(check_figures(selection, rows)).empty());
+  selection.where.push_back(*parse_condition("energy_kwh < 5", {}));
+  CHECK(message(check_figures(selection, rows)) ==
+        "--where is 'energy_kwh < 5', but no row knows it");
+}
+
 TEST_CASE("the Pareto front is that of comparing all with all") {
   for (std::uint64_t seed = 1; seed <= trials(300); ++seed) {
     Dice dice(seed);
@@ -236,12 +294,6 @@ TEST_CASE("the Pareto front is that of comparing all with all") {
     CAPTURE(seed);
     CHECK(got == wanted);
   }
-}
-
-bool holds(const std::string& text, const SweepRow& of, const std::vector<SweepAxis>& axes = {}) {
-  const auto condition = parse_condition(text, axes);
-  REQUIRE_MESSAGE(condition, (condition ? "" : to_text(condition.problems())));
-  return condition->holds(of);
 }
 
 TEST_CASE("conditions bound the values of axes, as quantities or as words") {
@@ -341,7 +393,7 @@ std::vector<std::string> all_texts(const SweepResult& result) {
   for (const bool narrow : {false, true}) {
     SweepSelection selection;
     if (narrow) {
-      selection.pareto = true;
+      selection.front = Front::memory;
       selection.top = 3;
       selection.objective = Objective::memory;
       selection.where.push_back(*parse_condition("bubble_fraction < 0.9", {}));
