@@ -1,0 +1,198 @@
+// Blocks, then changed blocks, then moves in the order.
+//
+// SPDX-License-Identifier: MIT
+#include "schedules/search/order_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "schedules/search/block_orders.h"
+#include "schedules/search/list_scheduler.h"
+#include "schedules/search/order_bound.h"
+
+namespace plumbline {
+namespace {
+
+/// Numbers that look random and are the same everywhere (Steele et al. 2014, SplitMix).
+class Dice {
+ public:
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+  }
+  std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(next() % n); }
+  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+ private:
+  std::uint64_t state_ = 1;
+};
+
+class OrderSearch {
+ public:
+  OrderSearch(const OrderProblem& problem, const OrderSearchOptions& options)
+      : p_(problem), options_(options), bound_(order_bound(problem).time) {}
+
+  FoundOrder run() {
+    for (const DeviceOrders& known : options_.known) try_known(known);
+    if (done()) return std::move(best_);
+    std::vector<std::pair<OrderTime, Block>> tried;
+    for (const Block& block : usual_blocks(p_)) {
+      tried.emplace_back(try_block(block), block);
+      if (done()) return std::move(best_);
+    }
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    tried.resize(std::min<std::size_t>(tried.size(), 8));
+    climb(tried);
+    refine();
+    return std::move(best_);
+  }
+
+ private:
+  bool done() const {
+    return (best_.makespan > 0 && best_.makespan <= bound_) || best_.spent >= options_.effort;
+  }
+
+  void try_known(const DeviceOrders& known) {
+    best_.spent += static_cast<std::int64_t>(p_.ops()) / 2;
+    if (!has_room(p_, known)) return;
+    const auto times = times_of(p_, known);
+    if (!times || (best_.makespan > 0 && times->makespan >= best_.makespan)) return;
+    best_.makespan = times->makespan;
+    best_.orders = known;
+  }
+
+  OrderTime try_block(const Block& block) {
+    ListResult result = schedule_by_list(p_, rules_of(p_, block));
+    best_.spent += static_cast<std::int64_t>(p_.ops());
+    OrderTime makespan = result.makespan;
+    if (block.earliness >= 0 || block.delay_by_weight < 100 || block.delay_by_other < 100) {
+      best_.spent += static_cast<std::int64_t>(p_.ops()) / 4;
+      makespan = times_of(p_, result.orders)->makespan;  // without the pauses
+    }
+    if (best_.makespan == 0 || makespan < best_.makespan) {
+      best_.makespan = makespan;
+      best_.orders = std::move(result.orders);
+    }
+    return makespan;
+  }
+
+  void climb(std::vector<std::pair<OrderTime, Block>>& pool) {
+    while (!done() && best_.spent < options_.effort * 2 / 3) {
+      // A block of the pool, the better the likelier.
+      const std::size_t i = std::min(dice_.below(pool.size()), dice_.below(pool.size()));
+      Block block = pool[i].second;
+      change(block);
+      const OrderTime makespan = try_block(block);
+      if (makespan <= pool[i].first) {
+        pool[i] = {makespan, block};
+      } else if (makespan < pool.back().first) {
+        pool.back() = {makespan, block};
+      }
+      std::stable_sort(pool.begin(), pool.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+    }
+  }
+
+  /// Begins with the times of the best order as due times, moves some of them, and lists again.
+  void refine() {
+    ListRules rules;
+    OrderTime accepted = best_.makespan;
+    take_starts(best_.orders, rules.due_of_op);
+    const OrderTime unit = std::max<OrderTime>(1, best_.makespan / std::max(1U, p_.micro_batches));
+    std::vector<OrderTime> base = rules.due_of_op;
+    while (!done()) {
+      move_some(rules.due_of_op, unit);
+      rules.weights_in_turn = dice_.below(2) == 0;
+      rules.delay_by_weight = dice_.below(3) * 50;
+      rules.delay_by_other = dice_.below(2) == 0 ? 100 : dice_.below(101);
+      ListResult result = schedule_by_list(p_, rules);
+      best_.spent += static_cast<std::int64_t>(p_.ops()) * 5 / 4;
+      const OrderTime makespan = times_of(p_, result.orders)->makespan;
+      if (makespan <= accepted) {
+        accepted = makespan;
+        take_starts(result.orders, base);
+        if (makespan < best_.makespan) {
+          best_.makespan = makespan;
+          best_.orders = std::move(result.orders);
+        }
+      }
+      rules.due_of_op = base;
+    }
+  }
+
+  void take_starts(const DeviceOrders& orders, std::vector<OrderTime>& due) {
+    due = times_of(p_, orders)->end;
+    for (std::uint32_t op = 0; op < due.size(); ++op)
+      due[op] -= p_.stages[p_.stage_of(op)].time[static_cast<std::size_t>(p_.kind_of(op))];
+  }
+
+  /// Moves the ops of some kinds, stages and micro-batches.
+  void move_some(std::vector<OrderTime>& due, OrderTime unit) {
+    const std::uint32_t times = 1 + dice_.below(3);
+    for (std::uint32_t i = 0; i < times; ++i) {
+      const std::uint32_t n = p_.stage_count();
+      std::uint32_t first = dice_.below(n);
+      std::uint32_t last = dice_.below(2) == 0 ? first : dice_.below(n);
+      if (last < first) std::swap(first, last);
+      std::uint32_t from = dice_.below(p_.micro_batches);
+      std::uint32_t to = dice_.below(2) == 0 ? from : dice_.below(p_.micro_batches);
+      if (to < from) std::swap(from, to);
+      const auto kind = static_cast<OrderKind>(dice_.below(static_cast<std::uint32_t>(p_.kinds())));
+      const auto by = static_cast<OrderTime>(2 * step() * static_cast<double>(unit));
+      for (std::uint32_t s = first; s <= last; ++s) {
+        for (std::uint32_t k = from; k <= to; ++k) due[p_.id(kind, s, k)] += by;
+      }
+    }
+  }
+
+  void change(Block& block) {
+    const int times = 1 + static_cast<int>(dice_.below(3));
+    for (int i = 0; i < times; ++i) change_once(block);
+  }
+
+  double step() { return (dice_.unit() - 0.5) * std::pow(2.0, -static_cast<double>(dice_.below(5))); }
+
+  void change_once(Block& block) {
+    const auto chunk = [&] { return dice_.below(static_cast<std::uint32_t>(block.forward.size())); };
+    const auto pause = [&](double& value, double scale) { value = std::max(-0.1, value + scale * step()); };
+    switch (dice_.below(11)) {
+      case 0: block.period = std::max(0.9, block.period + 0.2 * step()); break;
+      case 1:
+      case 2: pause(block.forward[chunk()], 0.3); break;
+      case 3:
+      case 4: pause(block.backward[chunk()], 0.3); break;
+      case 5: block.turn[chunk()] += step(); break;
+      case 6:
+        if (std::abs(block.ahead) > 100) block.ahead = 0;
+        block.ahead += 2 * step();
+        break;
+      case 7: block.weights_in_turn = !block.weights_in_turn; break;
+      case 8:
+        block.earliness = block.earliness < 0 ? 0.5 * dice_.unit() : dice_.below(3) == 0 ? -1 : std::abs(block.earliness + step());
+        break;
+      case 9: block.delay_by_weight = dice_.below(2) ? dice_.below(101) : 100 * dice_.below(2); break;
+      default:
+        if (dice_.below(2)) block.delay_by_other = dice_.below(101);
+        else block.weight_lag = std::max(0.0, block.weight_lag + step());
+    }
+  }
+
+  const OrderProblem& p_;
+  const OrderSearchOptions& options_;
+  OrderTime bound_ = 0;
+  FoundOrder best_;
+  Dice dice_;
+};
+
+}  // namespace
+
+FoundOrder search_order(const OrderProblem& problem, const OrderSearchOptions& options) {
+  return OrderSearch(problem, options).run();
+}
+
+}  // namespace plumbline
