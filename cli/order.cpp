@@ -42,9 +42,9 @@ Result<Scenario> open_scenario(const OrderArguments& arguments) {
   auto scenario = read_scenario(arguments.scenario, arguments.overrides);
   if (!scenario || scenario->schedule.wish) return scenario;
   if (scenario->schedule.file) {
-    return Diagnostics{input_error(
-        scenario->schedule.name_mark, "the order is given by schedule.file, so none is searched",
-        "schedule.name: auto, and the file under --compare")};
+    return Diagnostics{input_error(scenario->schedule.name_mark,
+                                   "the order is given by schedule.file, so none is searched",
+                                   "schedule.name: auto, and the file under --compare")};
   }
   return read_scenario(arguments.scenario, opened(*scenario, arguments.overrides));
 }

@@ -28,7 +28,8 @@ class ListRun {
         end_(problem.ops(), -1),
         free_(problem.devices, 0),
         held_(problem.limits.size(), std::vector<std::int64_t>(problem.devices, 0)),
-        asked_(problem.devices, kNever) {
+        asked_(problem.devices, kNever),
+        left_(problem.work_by_device()) {
     for (auto& next : next_) next.assign(problem.stage_count(), 0);
     result_.orders.resize(problem.devices);
     for (std::uint32_t d = 0; d < problem.devices; ++d)
@@ -38,14 +39,15 @@ class ListRun {
 
   ListResult run() {
     for (std::uint32_t d = 0; d < p_.devices; ++d) ask(d, 0);
-    while (!queue_.empty()) {
+    while (!queue_.empty() && result_.complete) {
       const auto [time, d] = queue_.top();
       queue_.pop();
       if (asked_[d] != time) continue;
       asked_[d] = kNever;
       decide(d, time);
     }
-    PLUMBLINE_CHECK(ran_ == p_.ops(), ran_, p_.ops());
+    result_.placed = ran_;
+    PLUMBLINE_CHECK(ran_ == p_.ops() || !result_.complete, ran_, p_.ops());
     result_.makespan = *std::max_element(free_.begin(), free_.end());
     return std::move(result_);
   }
@@ -154,6 +156,8 @@ class ListRun {
     ++ran_;
     const OrderTime end = now + time(c.kind, c.stage);
     end_[op] = free_[d] = end;
+    left_[d] -= time(c.kind, c.stage);
+    if (rules_.give_up && end + left_[d] > *rules_.give_up) result_.complete = false;
     const bool frees = p_.split ? c.kind == W : c.kind == B;
     for (std::size_t l = 0; l < held_.size(); ++l) {
       const OrderLimit& limit = p_.limits[l];
@@ -181,8 +185,7 @@ class ListRun {
   bool room_for(std::uint32_t d, const Candidate& c) {
     for (std::size_t l = 0; l < held_.size(); ++l) {
       const OrderLimit& limit = p_.limits[l];
-      const std::int64_t adds =
-          c.kind == F ? limit.forward[c.stage] : limit.backward[c.stage];
+      const std::int64_t adds = c.kind == F ? limit.forward[c.stage] : limit.backward[c.stage];
       const std::int64_t during = c.kind == F ? 0 : limit.during[c.stage];
       if (adds == 0 && during == 0) continue;
       const std::int64_t room = limit.room[d] - held_[l][d] - adds;
@@ -195,8 +198,7 @@ class ListRun {
 
   /// Whether the device can finish what it has begun, micro-batch by micro-batch, after `c` and
   /// with this room left.
-  bool can_finish(std::uint32_t d, const Candidate& c, const OrderLimit& limit,
-                  std::int64_t room) {
+  bool can_finish(std::uint32_t d, const Candidate& c, const OrderLimit& limit, std::int64_t room) {
     const auto& stages = by_device_[d];
     ++next_[static_cast<std::size_t>(c.kind)][c.stage];
     const OrderKind last = p_.split ? W : B;
@@ -235,6 +237,7 @@ class ListRun {
   std::array<std::vector<std::uint32_t>, kOrderKinds> next_;
   std::vector<std::vector<std::int64_t>> held_, full_;
   std::vector<OrderTime> asked_;
+  std::vector<OrderTime> left_;  ///< The work that each device still has.
   std::priority_queue<std::pair<OrderTime, std::uint32_t>,
                       std::vector<std::pair<OrderTime, std::uint32_t>>, std::greater<>>
       queue_;

@@ -28,6 +28,8 @@ struct ListRules {
   /// waits for what arrives, 100 never waits. For W, and for F and I.
   std::uint32_t delay_by_weight = 100;
   std::uint32_t delay_by_other = 100;
+  /// The run is given up when some device cannot end before this; nothing: never.
+  std::optional<OrderTime> give_up;
 };
 
 /// The orders that these rules make, and their times. Within a kind and stage micro-batches go in
@@ -35,6 +37,8 @@ struct ListRules {
 /// be finished one after the other within the limits, so no order deadlocks (Dijkstra's banker).
 /// Requires: lack_of_room() finds nothing.
 struct ListResult {
+  bool complete = true;    ///< False: it was given up.
+  std::size_t placed = 0;  ///< Ops.
   DeviceOrders orders;
   OrderTime makespan = 0;
 };

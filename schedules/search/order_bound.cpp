@@ -90,8 +90,8 @@ void bound_of_device(const OrderProblem& problem, const Chains& chains, std::uin
     after[s] = time[kW];
     behind[s] = time[kB] + time[kW];
     tail = std::min(tail, chains.tail[s]);
-    shortest = std::min(
-        shortest, chains.backward[s] - chains.forward[s] + time[kB] + chains.tail[s]);
+    shortest =
+        std::min(shortest, chains.backward[s] - chains.forward[s] + time[kB] + chains.tail[s]);
   }
   const OrderTime head = chains.forward[stages.front()];
   const OrderTime first_backward = chains.backward[stages.back()];

@@ -55,8 +55,7 @@ std::vector<std::int64_t> held_at_most(const OrderProblem& problem, const OrderL
         most[d] = std::max(most[d], held + limit.during[s]);
       }
       most[d] = std::max(most[d], held);
-      const bool frees =
-          problem.split ? kind == OrderKind::weight : kind == OrderKind::backward;
+      const bool frees = problem.split ? kind == OrderKind::weight : kind == OrderKind::backward;
       if (frees) held -= limit.forward[s] + limit.backward[s];
     }
   }

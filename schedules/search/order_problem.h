@@ -25,7 +25,7 @@ inline constexpr std::size_t kOrderKinds = 3;
 struct OrderStage {
   std::uint32_t device = 0;
   std::array<OrderTime, kOrderKinds> time{};  ///< F, B (or I), W. W is 0 where nothing is split.
-  OrderTime to_next = 0;                      ///< From the end of F to its arrival at the next stage.
+  OrderTime to_next = 0;      ///< From the end of F to its arrival at the next stage.
   OrderTime to_previous = 0;  ///< From the end of B (or I) to its arrival at the stage before.
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -31,13 +32,15 @@ class Dice {
   std::uint64_t state_ = 1;
 };
 
+constexpr OrderTime kNoLimit = std::numeric_limits<OrderTime>::max();
+
 class OrderSearch {
  public:
   OrderSearch(const OrderProblem& problem, const OrderSearchOptions& options)
       : p_(problem), options_(options), bound_(order_bound(problem).time) {}
 
   FoundOrder run() {
-    for (const DeviceOrders& known : options_.known) try_known(known);
+    for (std::size_t i = 0; i < options_.known.size(); ++i) try_known(i);
     if (done()) return std::move(best_);
     std::vector<std::pair<OrderTime, Block>> tried;
     for (const Block& block : usual_blocks(p_)) {
@@ -48,7 +51,14 @@ class OrderSearch {
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     tried.resize(std::min<std::size_t>(tried.size(), 8));
     climb(tried);
-    refine();
+    refine(best_.orders, options_.effort * 2 / 3);
+    // A published order can be near a good one that no block describes.
+    std::stable_sort(known_.begin(), known_.end());
+    for (const auto& [makespan, index] : known_) list_again(options_.known[index]);
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, known_.size()); ++i)
+      refine(options_.known[known_[i].second],
+             options_.effort * (5 + static_cast<std::int64_t>(i)) / 6);
+    refine(best_.orders, options_.effort);
     return std::move(best_);
   }
 
@@ -57,18 +67,25 @@ class OrderSearch {
     return (best_.makespan > 0 && best_.makespan <= bound_) || best_.spent >= options_.effort;
   }
 
-  void try_known(const DeviceOrders& known) {
+  void try_known(std::size_t index) {
+    const DeviceOrders& known = options_.known[index];
     best_.spent += static_cast<std::int64_t>(p_.ops()) / 2;
-    if (!has_room(p_, known)) return;
     const auto times = times_of(p_, known);
-    if (!times || (best_.makespan > 0 && times->makespan >= best_.makespan)) return;
+    if (!times) return;
+    known_.emplace_back(times->makespan, index);
+    if (!has_room(p_, known) || (best_.makespan > 0 && times->makespan >= best_.makespan)) return;
     best_.makespan = times->makespan;
     best_.orders = known;
   }
 
-  OrderTime try_block(const Block& block) {
-    ListResult result = schedule_by_list(p_, rules_of(p_, block));
-    best_.spent += static_cast<std::int64_t>(p_.ops());
+  /// The makespan of a block; the largest time if it cannot be below `limit`, or if it is far off.
+  OrderTime try_block(const Block& block, OrderTime limit = kNoLimit) {
+    ListRules rules = rules_of(p_, block);
+    // Pauses make a list longer than its orders need.
+    if (limit != kNoLimit) rules.give_up = block.earliness < 0 ? limit : limit + limit / 20;
+    ListResult result = schedule_by_list(p_, rules);
+    best_.spent += static_cast<std::int64_t>(result.placed);
+    if (!result.complete) return kNoLimit;
     OrderTime makespan = result.makespan;
     if (block.earliness >= 0 || block.delay_by_weight < 100 || block.delay_by_other < 100) {
       best_.spent += static_cast<std::int64_t>(p_.ops()) / 4;
@@ -82,12 +99,13 @@ class OrderSearch {
   }
 
   void climb(std::vector<std::pair<OrderTime, Block>>& pool) {
-    while (!done() && best_.spent < options_.effort * 2 / 3) {
+    while (!done() && best_.spent < options_.effort / 2) {
       // A block of the pool, the better the likelier.
-      const std::size_t i = std::min(dice_.below(pool.size()), dice_.below(pool.size()));
+      const auto held = static_cast<std::uint32_t>(pool.size());
+      const std::size_t i = std::min(dice_.below(held), dice_.below(held));
       Block block = pool[i].second;
       change(block);
-      const OrderTime makespan = try_block(block);
+      const OrderTime makespan = try_block(block, pool.back().first);
       if (makespan <= pool[i].first) {
         pool[i] = {makespan, block};
       } else if (makespan < pool.back().first) {
@@ -98,20 +116,62 @@ class OrderSearch {
     }
   }
 
-  /// Begins with the times of the best order as due times, moves some of them, and lists again.
-  void refine() {
+  /// Lists again with the times of an order as due times, or with its places in the lists, by
+  /// several rules.
+  void list_again(const DeviceOrders& orders) {
     ListRules rules;
-    OrderTime accepted = best_.makespan;
-    take_starts(best_.orders, rules.due_of_op);
+    take_starts(orders, rules.due_of_op);
+    for (int i = 0; i < 24 && !done(); ++i) {
+      if (i == 12) take_places(orders, rules.due_of_op);
+      rules.weights_in_turn = i % 2 == 1;
+      rules.delay_by_weight = static_cast<std::uint32_t>(i / 2 % 3) * 50;
+      rules.delay_by_other = i / 6 % 2 == 0 ? 100 : 0;
+      take_if_better(schedule_by_list(p_, rules));
+    }
+  }
+
+  /// The makespan of a list without its pauses.
+  OrderTime take_if_better(ListResult result) {
+    best_.spent += static_cast<std::int64_t>(result.placed);
+    if (!result.complete) return kNoLimit;
+    best_.spent += static_cast<std::int64_t>(p_.ops()) / 4;
+    const OrderTime makespan = times_of(p_, result.orders)->makespan;
+    if (best_.makespan > 0 && makespan >= best_.makespan) return makespan;
+    best_.makespan = makespan;
+    best_.orders = std::move(result.orders);
+    return makespan;
+  }
+
+  /// A list of places in time: each op as long as a device's mean one.
+  void take_places(const DeviceOrders& orders, std::vector<OrderTime>& due) const {
+    const std::vector<OrderTime> work = p_.work_by_device();
+    for (std::size_t d = 0; d < orders.size(); ++d) {
+      const auto ops = static_cast<OrderTime>(std::max<std::size_t>(1, orders[d].size()));
+      for (std::size_t i = 0; i < orders[d].size(); ++i)
+        due[orders[d][i]] = static_cast<OrderTime>(i) * (work[d] / ops);
+    }
+  }
+
+  /// Begins with the times of an order as due times, moves some of them, and lists again.
+  void refine(const DeviceOrders from, std::int64_t until) {
+    ListRules rules;
+    take_starts(from, rules.due_of_op);
+    OrderTime accepted = std::numeric_limits<OrderTime>::max();
     const OrderTime unit = std::max<OrderTime>(1, best_.makespan / std::max(1U, p_.micro_batches));
     std::vector<OrderTime> base = rules.due_of_op;
-    while (!done()) {
-      move_some(rules.due_of_op, unit);
+    for (int round = 0; !done() && best_.spent < until; ++round) {
+      if (round > 0) move_some(rules.due_of_op, unit);
       rules.weights_in_turn = dice_.below(2) == 0;
       rules.delay_by_weight = dice_.below(3) * 50;
       rules.delay_by_other = dice_.below(2) == 0 ? 100 : dice_.below(101);
+      if (round > 0) rules.give_up = accepted + accepted / 20;
       ListResult result = schedule_by_list(p_, rules);
-      best_.spent += static_cast<std::int64_t>(p_.ops()) * 5 / 4;
+      best_.spent += static_cast<std::int64_t>(result.placed);
+      if (!result.complete) {
+        rules.due_of_op = base;
+        continue;
+      }
+      best_.spent += static_cast<std::int64_t>(p_.ops()) / 4;
       const OrderTime makespan = times_of(p_, result.orders)->makespan;
       if (makespan <= accepted) {
         accepted = makespan;
@@ -155,30 +215,52 @@ class OrderSearch {
     for (int i = 0; i < times; ++i) change_once(block);
   }
 
-  double step() { return (dice_.unit() - 0.5) * std::pow(2.0, -static_cast<double>(dice_.below(5))); }
+  double step() {
+    return (dice_.unit() - 0.5) * std::pow(2.0, -static_cast<double>(dice_.below(5)));
+  }
 
   void change_once(Block& block) {
-    const auto chunk = [&] { return dice_.below(static_cast<std::uint32_t>(block.forward.size())); };
-    const auto pause = [&](double& value, double scale) { value = std::max(-0.1, value + scale * step()); };
+    const auto chunk = [&] {
+      return dice_.below(static_cast<std::uint32_t>(block.forward.size()));
+    };
+    const auto pause = [&](double& value, double scale) {
+      value = std::max(-0.1, value + scale * step());
+    };
     switch (dice_.below(11)) {
-      case 0: block.period = std::max(0.9, block.period + 0.2 * step()); break;
+      case 0:
+        block.period = std::max(0.9, block.period + 0.2 * step());
+        break;
       case 1:
-      case 2: pause(block.forward[chunk()], 0.3); break;
+      case 2:
+        pause(block.forward[chunk()], 0.3);
+        break;
       case 3:
-      case 4: pause(block.backward[chunk()], 0.3); break;
-      case 5: block.turn[chunk()] += step(); break;
+      case 4:
+        pause(block.backward[chunk()], 0.3);
+        break;
+      case 5:
+        block.turn[chunk()] += step();
+        break;
       case 6:
         if (std::abs(block.ahead) > 100) block.ahead = 0;
         block.ahead += 2 * step();
         break;
-      case 7: block.weights_in_turn = !block.weights_in_turn; break;
-      case 8:
-        block.earliness = block.earliness < 0 ? 0.5 * dice_.unit() : dice_.below(3) == 0 ? -1 : std::abs(block.earliness + step());
+      case 7:
+        block.weights_in_turn = !block.weights_in_turn;
         break;
-      case 9: block.delay_by_weight = dice_.below(2) ? dice_.below(101) : 100 * dice_.below(2); break;
+      case 8:
+        block.earliness = block.earliness < 0   ? 0.5 * dice_.unit()
+                          : dice_.below(3) == 0 ? -1
+                                                : std::abs(block.earliness + step());
+        break;
+      case 9:
+        block.delay_by_weight = dice_.below(2) ? dice_.below(101) : 100 * dice_.below(2);
+        break;
       default:
-        if (dice_.below(2)) block.delay_by_other = dice_.below(101);
-        else block.weight_lag = std::max(0.0, block.weight_lag + step());
+        if (dice_.below(2))
+          block.delay_by_other = dice_.below(101);
+        else
+          block.weight_lag = std::max(0.0, block.weight_lag + step());
     }
   }
 
@@ -186,6 +268,7 @@ class OrderSearch {
   const OrderSearchOptions& options_;
   OrderTime bound_ = 0;
   FoundOrder best_;
+  std::vector<std::pair<OrderTime, std::size_t>> known_;  ///< Those that run.
   Dice dice_;
 };
 

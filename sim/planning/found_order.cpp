@@ -84,17 +84,17 @@ std::vector<std::pair<std::string, OpLists>> named_lists(const Scenario& scenari
     if (rule.asynchronous || rule.whole_model) continue;
     if (rule.chunks) {
       const ChunkRule& other = *rule.chunks;
-      const bool same = placed_stages(other.placement, chunks) == placed &&
-                        replicas_in(other.placement) == 1;
+      const bool same =
+          placed_stages(other.placement, chunks) == placed && replicas_in(other.placement) == 1;
       if (!same || chunks.chunks < other.min_chunks || chunks.chunks > other.max_chunks) continue;
       if (other.refuse(chunks, {}, {})) continue;
       all.emplace_back(rule.name, by_slot(other.lists(chunks), slots));
     } else if (chunks.chunks == 1 && rule.window != nullptr) {
       OpLists lists(shape.slots);
       for (std::uint32_t s = 0; s < shape.stages(); ++s) {
-        const std::uint32_t window = std::min(
-            rule.window(rule.host_loop ? 1 : shape.stages() - s, chunks.micro_batches),
-            chunks.micro_batches);
+        const std::uint32_t window =
+            std::min(rule.window(rule.host_loop ? 1 : shape.stages() - s, chunks.micro_batches),
+                     chunks.micro_batches);
         lists[shape.stage_slots[s].front()] =
             window_list({s, 1}, window, chunks.micro_batches, 0, 1, 1);
       }
@@ -141,7 +141,8 @@ Result<Outcome> search_and_run(Scenario& scenario, const OrderSearchOptions& opt
 
 /// Simulates the published orders, and takes one where it is faster and fits: where transfers
 /// queue or block, the search does not see all.
-Result<bool> try_named(const Scenario& open, const std::vector<std::pair<std::string, OpLists>>& all,
+Result<bool> try_named(const Scenario& open,
+                       const std::vector<std::pair<std::string, OpLists>>& all,
                        OrderAnswer& answer) {
   for (const auto& [name, lists] : all) {
     const auto orders = device_orders(answer.problem, lists);
@@ -178,7 +179,8 @@ Result<bool> try_named(const Scenario& open, const std::vector<std::pair<std::st
 double time_of_ops(const Outcome& outcome) {
   SimTime end;
   for (std::uint32_t node = 0; node < outcome.graph.size(); ++node) {
-    if (!outcome.graph.mini_batches.empty() && node > outcome.graph.mini_batches.front().gate) break;
+    if (!outcome.graph.mini_batches.empty() && node > outcome.graph.mini_batches.front().gate)
+      break;
     if (is_op(outcome.graph.activities[node].kind))
       end = std::max(end, outcome.trace.spans[node].end);
   }

@@ -34,9 +34,10 @@ std::string reason_text(const OrderReport& report) {
       return fmt::format("the work of device {}, whose memory is full before the first backward",
                          device);
     case BoundReason::turn:
-      return fmt::format("the memory of device {}: each micro-batch takes its place for a whole "
-                         "round trip",
-                         device);
+      return fmt::format(
+          "the memory of device {}: each micro-batch takes its place for a whole "
+          "round trip",
+          device);
   }
   return "";
 }

@@ -33,9 +33,9 @@ std::optional<OrderWish> read_order_wish(SectionReader& schedule, const Schedule
   if (placement && placement->value == "v") wish.placement = OpenPlacement::vee;
   rule = &open_rule(wish.placement);
   if (in_flight && in_flight->value < 1) {
-    schedule.error(in_flight->mark,
-                   fmt::format("schedule.in_flight is {:g}, less than one activation",
-                               in_flight->value));
+    schedule.error(
+        in_flight->mark,
+        fmt::format("schedule.in_flight is {:g}, less than one activation", in_flight->value));
   }
   wish.in_flight = in_flight;
   if (effort) wish.effort = effort->value;

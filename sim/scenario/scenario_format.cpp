@@ -153,7 +153,7 @@ const SectionFormat& schedule_format() {
             {count(1, kMaxChunks)},
             "How many stages each device has; only for interleaved-1f1b, interleaved-zb, "
             "looped-bfs, "
-            "zb-v, v-half, v-min and dualpipev.",
+            "zb-v, v-half, v-min, dualpipev, and auto as schedule.placement says.",
             "2"},
            {"group",
             {count(1, kMaxMicroBatches)},
@@ -162,7 +162,8 @@ const SectionFormat& schedule_format() {
             "Megatron-LM takes them."},
            {"placement",
             {words({"straight", "looped", "v"})},
-            "Where stages stand under auto: one on each device; in a loop, schedule.chunks on each; "
+            "Where stages stand under auto: one on each device; in a loop, schedule.chunks on "
+            "each; "
             "or two on each, down and back up.",
             "straight"},
            {"in_flight",
