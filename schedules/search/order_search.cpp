@@ -10,27 +10,13 @@
 #include <utility>
 
 #include "schedules/search/block_orders.h"
+#include "schedules/search/dice.h"
 #include "schedules/search/list_scheduler.h"
 #include "schedules/search/order_bound.h"
+#include "schedules/search/order_moves.h"
 
 namespace plumbline {
 namespace {
-
-/// Numbers that look random and are the same everywhere (Steele et al. 2014, SplitMix).
-class Dice {
- public:
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
-  std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(next() % n); }
-  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-
- private:
-  std::uint64_t state_ = 1;
-};
 
 constexpr OrderTime kNoLimit = std::numeric_limits<OrderTime>::max();
 
@@ -51,14 +37,17 @@ class OrderSearch {
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     tried.resize(std::min<std::size_t>(tried.size(), 8));
     climb(tried);
-    refine(best_.orders, options_.effort * 2 / 3);
+    refine(best_.orders, options_.effort * 5 / 8);
     // A published order can be near a good one that no block describes.
     std::stable_sort(known_.begin(), known_.end());
     for (const auto& [makespan, index] : known_) list_again(options_.known[index]);
     for (std::size_t i = 0; i < std::min<std::size_t>(2, known_.size()); ++i)
       refine(options_.known[known_[i].second],
-             options_.effort * (5 + static_cast<std::int64_t>(i)) / 6);
-    refine(best_.orders, options_.effort);
+             options_.effort * (11 + static_cast<std::int64_t>(i)) / 16);
+    if (!done()) {
+      best_.spent += move_ops(p_, bound_, options_.effort - best_.spent, dice_, best_.orders);
+      best_.makespan = times_of(p_, best_.orders)->makespan;
+    }
     return std::move(best_);
   }
 

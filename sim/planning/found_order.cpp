@@ -141,9 +141,8 @@ Result<Outcome> search_and_run(Scenario& scenario, const OrderSearchOptions& opt
 
 /// Simulates the published orders, and takes one where it is faster and fits: where transfers
 /// queue or block, the search does not see all.
-Result<bool> try_named(const Scenario& open,
-                       const std::vector<std::pair<std::string, OpLists>>& all,
-                       OrderAnswer& answer) {
+void try_named(const Scenario& open, const std::vector<std::pair<std::string, OpLists>>& all,
+               OrderAnswer& answer) {
   for (const auto& [name, lists] : all) {
     const auto orders = device_orders(answer.problem, lists);
     if (!orders || !times_of(answer.problem, *orders)) continue;
@@ -171,7 +170,6 @@ Result<bool> try_named(const Scenario& open,
   }
   std::stable_sort(answer.named.begin(), answer.named.end(),
                    [](const NamedOrder& a, const NamedOrder& b) { return a.time_s < b.time_s; });
-  return true;
 }
 
 }  // namespace
@@ -215,7 +213,7 @@ Result<OrderAnswer> answer_order(Scenario scenario) {
   const auto outcome = search_and_run(answer.scenario, options, answer.problem);
   if (!outcome) return outcome.problems();
   answer.time_s = time_of_ops(*outcome);
-  (void)try_named(scenario, all, answer);
+  try_named(scenario, all, answer);
   answer.scenario.noise = noise;
   return answer;
 }

@@ -18,8 +18,8 @@ namespace plumbline {
 /// `in_flight` is a limit of its own.
 OrderProblem order_question(const Outcome& outcome, std::optional<double> in_flight);
 
-/// The most layers' backwards are in two parts: whether all layers that have a backward give I and
-/// W.
+/// Whether all layers that have a backward give it in two parts, I and W. Layers without parameters
+/// need not, where those are known.
 bool gives_split(const TrainingSetup& setup);
 
 }  // namespace plumbline

@@ -8,6 +8,7 @@
 
 #include <random>
 
+#include "sim/planning/planning.h"
 #include "sim/planning/predict.h"
 #include "tests/support/text_source.h"
 
