@@ -37,13 +37,13 @@ class OrderSearch {
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     tried.resize(std::min<std::size_t>(tried.size(), 8));
     climb(tried);
-    refine(best_.orders, options_.effort * 5 / 8);
+    refine(best_.orders, options_.effort * 7 / 16);
     // A published order can be near a good one that no block describes.
     std::stable_sort(known_.begin(), known_.end());
     for (const auto& [makespan, index] : known_) list_again(options_.known[index]);
     for (std::size_t i = 0; i < std::min<std::size_t>(2, known_.size()); ++i)
       refine(options_.known[known_[i].second],
-             options_.effort * (11 + static_cast<std::int64_t>(i)) / 16);
+             options_.effort * (8 + static_cast<std::int64_t>(i)) / 16);
     if (!done()) {
       best_.spent += move_ops(p_, bound_, options_.effort - best_.spent, dice_, best_.orders);
       best_.makespan = times_of(p_, best_.orders)->makespan;
@@ -88,7 +88,7 @@ class OrderSearch {
   }
 
   void climb(std::vector<std::pair<OrderTime, Block>>& pool) {
-    while (!done() && best_.spent < options_.effort / 2) {
+    while (!done() && best_.spent < options_.effort / 3) {
       // A block of the pool, the better the likelier.
       const auto held = static_cast<std::uint32_t>(pool.size());
       const std::size_t i = std::min(dice_.below(held), dice_.below(held));

@@ -12,9 +12,9 @@ namespace plumbline {
 
 /// How long to search.
 struct OrderSearchOptions {
-  /// Ops that are placed or timed at most, about: 5 million take less than a second. The search
+  /// Ops that are placed or timed at most, about: 10 million take less than a second. The search
   /// stops earlier where the bound is met.
-  std::int64_t effort = 5'000'000;
+  std::int64_t effort = 10'000'000;
   /// Orders that are known, as those of published schedules. The result is never worse than one of
   /// them that runs and has room.
   std::vector<DeviceOrders> known;
