@@ -98,8 +98,10 @@ void add_order(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "order", "find the best order for these costs, and tell how far it can be from the optimum");
   add_scenario_arguments(*command, *arguments);
-  command->add_option("--compare", arguments->compare,
-                      "an order in a file, to be timed with the same costs");
+  command
+      ->add_option("--compare", arguments->compare,
+                   "an order in a file, to be timed with the same costs")
+      ->type_name("FILE");
   command->add_flag("--communication", arguments->communication,
                     "write SEND and RECV too, as PyTorch's runtime takes them");
   command->callback([arguments, &exit_code] { exit_code = order(*arguments); });

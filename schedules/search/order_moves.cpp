@@ -174,15 +174,17 @@ class MoveSearch {
     number(d, std::min(from, to), std::max(from, to) + std::size_t{1});
   }
 
-  /// Whether the op stays behind what it needs on its own device, and before what needs it.
+  /// Whether the op stays behind what it needs on its own device, before what needs it, and among
+  /// its kind in the turn of micro-batches: gradients are then added up in the same order.
   bool keeps_needs(Place from, std::uint32_t to) const {
     const auto& list = orders_[from.device];
     const std::uint32_t op = list[from.index];
     const std::uint32_t first = std::min(from.index, to);
     const std::uint32_t last = std::max(from.index, to);
     for (std::uint32_t i = first; i <= last; ++i) {
-      if (i == from.index || p_.micro_batch_of(list[i]) != p_.micro_batch_of(op)) continue;
-      if (p_.stage_of(list[i]) == p_.stage_of(op)) return false;
+      if (i == from.index || p_.stage_of(list[i]) != p_.stage_of(op)) continue;
+      if (p_.micro_batch_of(list[i]) == p_.micro_batch_of(op)) return false;
+      if (p_.kind_of(list[i]) == p_.kind_of(op)) return false;
     }
     return true;
   }

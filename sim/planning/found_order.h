@@ -28,6 +28,7 @@ struct OrderAnswer {
   OrderProblem problem;           ///< The question.
   OrderBound bound;               ///< Of any order of that question.
   double time_s = 0;              ///< Of the order found, from the first op to the last.
+  Bytes peak_memory;              ///< Of its fullest device.
   std::vector<NamedOrder> named;  ///< The fastest first.
 
   /// How much the order is above the bound at most, as a share.
