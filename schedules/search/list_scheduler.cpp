@@ -191,7 +191,11 @@ class ListRun {
       const std::int64_t room = limit.room[d] - held_[l][d] - adds;
       if (room < during) return false;
       if (room >= full_[l][d]) continue;
-      if (!can_finish(d, c, limit, room)) return false;
+      // A whole backward has released its room when the next op begins.
+      const bool releases = !p_.split && c.kind == B;
+      const std::int64_t after =
+          releases ? room + limit.forward[c.stage] + limit.backward[c.stage] : room;
+      if (!can_finish(d, c, limit, after)) return false;
     }
     return true;
   }
