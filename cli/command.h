@@ -102,6 +102,7 @@ int report_fit(const Outcome& prediction);
 /// Each function adds its subcommand to `app`. When the user calls the subcommand, its exit code is
 /// stored in `exit_code`.
 void add_bubble(CLI::App& app, int& exit_code);
+void add_order(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);

@@ -70,6 +70,7 @@ int plumbline::run_command(std::vector<std::string> words) {
   plumbline::add_simulate(app, exit_code);
   plumbline::add_schedule(app, exit_code);
   plumbline::add_bubble(app, exit_code);
+  plumbline::add_order(app, exit_code);
   plumbline::add_plan(app, exit_code);
   plumbline::add_compare(app, exit_code);
   plumbline::add_explain(app, exit_code);

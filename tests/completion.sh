@@ -73,7 +73,7 @@ expect "several words of a key" "gpipe,1f1b" "$(offered sweep x.yaml schedule.na
 expect "all words of a key" "full layers none selective" "$(offered simulate x.yaml schedule.recompute =)"
 expect "no words for a number" "" "$(offered simulate x.yaml schedule.micro_batches =)"
 expect "files of a key" "examples/orders/zb-h1.csv" "$(offered simulate x.yaml schedule.file = examples/orders/zb-h1)"
-schedules=$("$plumbline" list schedules | grep -E '^[a-z0-9-]+$' | sort | tr '\n' ' ' | sed 's/ $//')
+schedules=$({ "$plumbline" list schedules | grep -E '^[a-z0-9-]+$'; echo auto; } | sort | tr '\n' ' ' | sed 's/ $//')
 expect "all schedules" "$schedules" "$(offered simulate x.yaml schedule.name =)"
 COMP_WORDBREAKS=${COMP_WORDBREAKS//=/}
 expect "a word that = does not part" "schedule.name=gpipe" "$(offered simulate x.yaml schedule.name=gp)"

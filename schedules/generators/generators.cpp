@@ -320,10 +320,33 @@ std::string plain_name(std::string_view name) {
 
 }  // namespace
 
+const ScheduleRule& open_rule(OpenPlacement placement) {
+  const auto rule = [](ChunkRule chunks) {
+    return ScheduleRule{.name = "auto",
+                        .chunks = chunks,
+                        .summary = "the best order that is found for these costs and this memory",
+                        .order = "found by a search",
+                        .bubble = "",
+                        .in_flight = "schedule.in_flight, or what the memory holds",
+                        .makespan = "",
+                        .source = "docs/explanation/best-order.md"};
+  };
+  static const ScheduleRule straight = rule({.lists = nullptr});
+  static const ScheduleRule looped =
+      rule({.lists = nullptr, .min_chunks = 2, .max_chunks = kMaxChunks});
+  static const ScheduleRule vee = rule({.lists = nullptr,
+                                        .placement = StagePlacement::vee,
+                                        .min_chunks = 2,
+                                        .max_chunks = 2});
+  if (placement == OpenPlacement::straight) return straight;
+  return placement == OpenPlacement::looped ? looped : vee;
+}
+
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
-  names.reserve(schedule_rules().size());
+  names.reserve(schedule_rules().size() + 1);
   for (const ScheduleRule& rule : schedule_rules()) names.emplace_back(rule.name);
+  names.emplace_back("auto");
   return names;
 }
 
@@ -338,6 +361,7 @@ const ScheduleRule* find_schedule_rule(std::string_view name) {
   for (const auto& [other, ours] : kOtherNames) {
     if (plain == other) plain = plain_name(ours);
   }
+  if (plain == "auto") return &open_rule(OpenPlacement::straight);
   const auto& rules = schedule_rules();
   const auto found = std::find_if(rules.begin(), rules.end(), [&](const ScheduleRule& r) {
     return r.name == name || plain_name(r.name) == plain;

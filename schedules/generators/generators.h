@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kMaxChunks = 1000;
 
 /// The rule of a schedule with several stages per device, or with backwards in two parts.
 struct ChunkRule {
-  OpLists (*lists)(const ChunkShape& shape);
+  OpLists (*lists)(const ChunkShape& shape);  ///< Null: the order is found for the costs.
   StagePlacement placement = StagePlacement::loop;
   std::uint32_t min_chunks = 1;
   std::uint32_t max_chunks = 1;
@@ -72,10 +72,21 @@ struct ScheduleRule {
 /// required or not allowed. A sentence each.
 std::vector<std::string> limits_of(const ScheduleRule& rule);
 
-/// All rules, in the order of listings.
+/// Where the stages of an order stand that is found for the costs (`schedule.name: auto`).
+enum class OpenPlacement : std::uint8_t {
+  straight,  ///< One stage on each device.
+  looped,    ///< Stage s on device s mod p, two or more on each.
+  vee,       ///< Stages d and 2p-1-d on device d.
+};
+
+/// The rule named `auto`: it has chunks, but no lists, as these are found for the costs
+/// (schedules/search).
+const ScheduleRule& open_rule(OpenPlacement placement);
+
+/// All rules with an order of their own, in the order of listings: without `auto`.
 const std::vector<ScheduleRule>& schedule_rules();
 
-/// The names of all rules.
+/// The names of all rules, and `auto`.
 std::vector<std::string> schedule_names();
 
 /// Words that papers write in full, with the short forms of these names.

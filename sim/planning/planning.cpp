@@ -9,6 +9,7 @@
 
 #include "base/quantity.h"
 #include "schedules/planner/plan_candidates.h"
+#include "sim/planning/found_order.h"
 #include "sim/planning/recomputation_fit.h"
 #include "sim/prediction/predict_resolved.h"
 #include "sim/setup/expected_errors.h"
@@ -425,10 +426,13 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
 }
 
 bool is_resolved(const Scenario& scenario) {
-  return !scenario.plan.is_planned() && !scenario.schedule.recompute.as_few_as_fit();
+  return !scenario.plan.is_planned() && !scenario.schedule.recompute.as_few_as_fit() &&
+         !scenario.schedule.is_open();
 }
 
 Result<Scenario> resolve_plan(Scenario scenario) {
+  if (scenario.schedule.is_open() && !scenario.plan.is_planned())
+    return find_order(std::move(scenario));
   if (!scenario.plan.is_planned()) return fit_recomputation(std::move(scenario));
   const auto planning = plan_scenario(scenario, {});
   if (!planning) return planning.problems();

@@ -56,7 +56,8 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate);
 bool is_resolved(const Scenario& scenario);
 
 /// The scenario with its open choices decided, and a note of each. These are a partition that is to
-/// be planned, and the number of recomputed layers if as few as fit are wanted.
+/// be planned, the number of recomputed layers if as few as fit are wanted, and an order that is to
+/// be found.
 Result<Scenario> resolve_plan(Scenario scenario);
 
 /// A note on what replaces the formula's plans. Requires: the formula found none.

@@ -132,6 +132,7 @@ class ScenarioReader {
     }
     micro_batches_given_ = section->has("micro_batches") || section->has("file");
     read_name(*section);
+    choice.wish = read_order_wish(*section, choice.rule);
     choice.slices = read_slices(*section, choice.rule, choice.file ? &*choice.file : nullptr);
     choice.micro_batches_mark = section->mark_of("micro_batches");
     if (choice.file) choice.micro_batches = choice.file->micro_batches / choice.slices.count;

@@ -23,6 +23,7 @@
 #include "schedules/stages/sharding.h"
 #include "sim/scenario/cost_rates.h"
 #include "sim/scenario/noise.h"
+#include "sim/scenario/order_wish.h"
 #include "sim/scenario/plan.h"
 #include "sim/scenario/recomputation.h"
 #include "sim/scenario/slices.h"
@@ -46,6 +47,7 @@ struct ScheduleChoice {
       0;  ///< Micro-batches that pass through the chunks together; 0 = by the rule.
   Mark group_mark;
   SliceChoice slices;
+  std::optional<OrderWish> wish;  ///< Set if the order is to be found for the costs.
   bool blocking = false;
   /// Each device communicates in the order of its SEND and RECV cells in the file.
   bool in_order = false;
@@ -58,6 +60,8 @@ struct ScheduleChoice {
 
   /// The rule, if devices have several stages or backwards have two parts; else null.
   const ChunkRule* chunk_rule() const { return rule && rule->chunks ? &*rule->chunks : nullptr; }
+  /// Whether the order is to be found and has not been found yet.
+  bool is_open() const { return wish && !wish->found; }
   bool asynchronous() const { return rule && rule->asynchronous; }
   bool whole_model() const { return rule && rule->whole_model; }
 };

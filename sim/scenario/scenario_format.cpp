@@ -190,13 +190,27 @@ const SectionFormat& schedule_format() {
             {count(1, kMaxChunks)},
             "How many stages each device has; only for interleaved-1f1b, interleaved-zb, "
             "looped-bfs, "
-            "zb-v, v-half, v-min and dualpipev.",
+            "zb-v, v-half, v-min, dualpipev, and auto as schedule.placement says.",
             "2"},
            {"group",
             {count(1, kMaxMicroBatches)},
             "How many micro-batches go round the chunks together; the last group may be smaller; "
             "only for interleaved-1f1b and interleaved-zb. Absent: as PyTorch rounds them, else as "
             "Megatron-LM takes them."},
+           {"placement",
+            {words({"straight", "looped", "v"})},
+            "Where stages stand under auto: one on each device; in a loop, schedule.chunks on "
+            "each; "
+            "or two on each, down and back up.",
+            "straight"},
+           {"in_flight",
+            {real(1e7)},
+            "Under auto, the most activations that a device may hold, in those of one stage; "
+            "absent: what the memory holds."},
+           {"effort",
+            {real(1000)},
+            "Under auto, how long to search, in times of the usual effort.",
+            "1"},
            {"slices",
             {count(1, kMaxSlices), list({real(1000)}, 1)},
             "How many slices each micro-batch is cut into along its sequence, each an op of its "

@@ -115,6 +115,25 @@ void note_group(const Scenario& scenario, const ChunkShape& chunks, TrainingSetu
       last > 0 ? fmt::format(", the last of {}", last) : ""));
 }
 
+/// The lists of a rule with chunks. An order that is still to be found has a stand-in: all
+/// forwards, chunk by chunk, then all backwards.
+OpLists lists_of(const ScheduleChoice& choice, const ChunkRule& rule, const ChunkShape& chunks,
+                 const std::vector<std::uint32_t>& slots) {
+  if (rule.lists != nullptr) return by_slot(rule.lists(chunks), slots);
+  if (choice.wish && choice.wish->found) return *choice.wish->found;
+  OpLists lists(chunks.devices);
+  const auto placed = placed_stages(rule.placement, chunks);
+  for (std::uint32_t s = 0; s < chunks.stages(); ++s) {
+    for (std::uint32_t m = 0; m < chunks.micro_batches; ++m)
+      lists[placed[s].front()].push_back({OpKind::forward, {s}, {m}});
+  }
+  for (std::uint32_t s = chunks.stages(); s-- > 0;) {
+    for (std::uint32_t m = 0; m < chunks.micro_batches; ++m)
+      lists[placed[s].front()].push_back({OpKind::backward, {s}, {m}});
+  }
+  return by_slot(lists, slots);
+}
+
 /// The order of a schedule with chunks.
 std::optional<Diagnostics> add_order_of_chunks(const Scenario& scenario, const PipelineShape& shape,
                                                const ChunkRule& rule, TrainingSetup& setup) {
@@ -137,7 +156,7 @@ std::optional<Diagnostics> add_order_of_chunks(const Scenario& scenario, const P
   }
   const std::vector<std::uint32_t> slots = slots_of(placed_stages(rule.placement, chunks), shape);
   auto schedule = checked_schedule(std::string(choice.rule->name), false, shape,
-                                   by_slot(rule.lists(chunks), slots),
+                                   lists_of(choice, rule, chunks, slots),
                                    choice.group > 0 ? choice.group_mark : choice.name_mark);
   if (!schedule) {
     Diagnostics problems = schedule.problems();

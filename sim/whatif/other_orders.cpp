@@ -50,6 +50,10 @@ std::vector<std::string> keys_of_order(const Scenario& scenario, const ScheduleR
   if (!rule.chunks || chunks < rule.chunks->min_chunks || chunks > rule.chunks->max_chunks)
     keys.emplace_back("schedule.chunks");
   if (!rule.chunks || !rule.chunks->takes_group) keys.emplace_back("schedule.group");
+  if (scenario.schedule.wish) {
+    for (const char* const key : {"schedule.placement", "schedule.in_flight", "schedule.effort"})
+      keys.emplace_back(key);
+  }
   return keys;
 }
 

@@ -15,6 +15,7 @@
 #include "calibrate/cpu/stage.h"
 #include "calibrate/runtime/real_run.h"
 #include "calibrate/training/training_data.h"
+#include "sim/planning/planning.h"
 #include "sim/planning/predict.h"
 #include "tests/support/network_scenario.h"
 #include "tests/support/same_training.h"
@@ -102,6 +103,26 @@ TEST_CASE("a synchronous pipeline makes bit by bit the weights of one device") {
         CHECK(bit_equal(alone.parameters, together.parameters));
         CHECK(alone.losses == together.losses);
       }
+    }
+  }
+}
+
+TEST_CASE("an order that was found makes bit by bit the weights of one device") {
+  if (!has_backend()) return;
+  for (const char* network : {kMlp, kGpt}) {
+    const Trained alone =
+        train(network_scenario(network, on_devices(1, "name: zb-h1, micro_batches: 5")));
+    for (const char* placement : {"straight", "looped", "v"}) {
+      CAPTURE(network);
+      CAPTURE(placement);
+      const auto found = resolve_plan(network_scenario(
+          network, on_devices(2, std::string("name: auto, effort: 0.01, micro_batches: 5, "
+                                             "placement: ") +
+                                     placement)));
+      REQUIRE(found);
+      const Trained together = train(*found);
+      CHECK(bit_equal(alone.parameters, together.parameters));
+      CHECK(alone.losses == together.losses);
     }
   }
 }

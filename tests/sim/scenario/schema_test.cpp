@@ -263,7 +263,7 @@ TEST_CASE("the paths of keys for completion hold words, files and what lies belo
     REQUIRE(found != paths.end());
     return *found;
   };
-  CHECK(find("schedule.name").words.size() == schedule_rules().size());
+  CHECK(find("schedule.name").words.size() == schedule_rules().size() + 1);  // and auto
   CHECK(find("schedule.file").is_file);
   CHECK(find("cluster.link.latency").words.empty());
   CHECK(find("overhead").words == std::vector<std::string>{"measured"});

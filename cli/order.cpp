@@ -1,0 +1,110 @@
+// `plumbline order`: the best order for a scenario's costs, and how far it is from the optimum.
+//
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "base/quantity.h"
+#include "cli/command.h"
+#include "schedules/files/lowered_csv.h"
+#include "sim/planning/found_order.h"
+#include "sim/report/order_report.h"
+
+namespace plumbline {
+
+namespace {
+
+struct OrderArguments : ScenarioArguments {
+  std::string compare;
+  bool communication = false;
+};
+
+/// The overrides that leave the order of any scenario open, on the devices of its own schedule.
+std::vector<std::string> opened(const Scenario& scenario, std::vector<std::string> overrides) {
+  const ChunkRule* const rule = scenario.schedule.chunk_rule();
+  std::erase_if(overrides,
+                [](const std::string& one) { return one.starts_with("schedule.name="); });
+  std::string placement = "straight";
+  if (rule != nullptr && rule->placement == StagePlacement::vee) placement = "v";
+  if (rule != nullptr && rule->placement == StagePlacement::loop && scenario.schedule.chunks > 1)
+    placement = "looped";
+  overrides.push_back("schedule.placement=" + placement);
+  for (const char* const gone : {"schedule.group=null", "plan.warm_up=null", "schedule.name=auto"})
+    overrides.emplace_back(gone);
+  return overrides;
+}
+
+/// The scenario with its order open.
+Result<Scenario> open_scenario(const OrderArguments& arguments) {
+  auto scenario = read_scenario(arguments.scenario, arguments.overrides);
+  if (!scenario || scenario->schedule.wish) return scenario;
+  if (scenario->schedule.file) {
+    return Diagnostics{input_error(scenario->schedule.name_mark,
+                                   "the order is given by schedule.file, so none is searched",
+                                   "schedule.name: auto, and the file under --compare")};
+  }
+  return read_scenario(arguments.scenario, opened(*scenario, arguments.overrides));
+}
+
+/// The time of the ops under the order of a file.
+Result<double> time_of_file(const OrderArguments& arguments) {
+  std::vector<std::string> overrides;
+  for (const std::string& one : arguments.overrides) {
+    const bool is_wish = one.starts_with("schedule.placement=") ||
+                         one.starts_with("schedule.in_flight=") ||
+                         one.starts_with("schedule.effort=") || one.starts_with("schedule.name=");
+    if (!is_wish) overrides.push_back(one);
+  }
+  for (const char* const gone : {"schedule.placement=null", "schedule.in_flight=null",
+                                 "schedule.effort=null", "schedule.chunks=null"})
+    overrides.emplace_back(gone);
+  overrides.push_back("schedule.file=" + arguments.compare);
+  const auto scenario = read_scenario(arguments.scenario, overrides);
+  if (!scenario) return scenario.problems();
+  const auto outcome = predict(*scenario, Evaluation::fastest);
+  if (!outcome) return outcome.problems();
+  return time_of_ops(*outcome);
+}
+
+int order(const OrderArguments& arguments) {
+  auto scenario = open_scenario(arguments);
+  if (!scenario) return fail(scenario.problems());
+  auto answer = answer_order(*std::move(scenario));
+  if (!answer) return fail(answer.problems());
+  const auto setup = resolve_setup(answer->scenario, /*for_run=*/false);
+  if (!setup) return fail(setup.problems());
+  OrderReport report{*answer, *setup, {}, {}};
+  if (!arguments.compare.empty()) {
+    const auto time = time_of_file(arguments);
+    if (!time) return fail(time.problems());
+    report.compared = arguments.compare;
+    report.compared_s = *time;
+  }
+  if (!arguments.output.empty()) {
+    const std::string csv =
+        arguments.communication ? lowered_csv(setup->schedule) : torch_csv(setup->schedule);
+    if (const int code = write_output(csv, arguments.output)) return code;
+  }
+  return write_output(order_text(report), "");
+}
+
+}  // namespace
+
+void add_order(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<OrderArguments>();
+  CLI::App* command = app.add_subcommand(
+      "order", "find the best order for these costs, and tell how far it can be from the optimum");
+  add_scenario_arguments(*command, *arguments);
+  command
+      ->add_option("--compare", arguments->compare,
+                   "an order in a file, to be timed with the same costs")
+      ->type_name("FILE");
+  command->add_flag("--communication", arguments->communication,
+                    "write SEND and RECV too, as PyTorch's runtime takes them");
+  command->callback([arguments, &exit_code] { exit_code = order(*arguments); });
+}
+
+}  // namespace plumbline

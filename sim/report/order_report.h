@@ -1,0 +1,24 @@
+// The text of a found order: its time, its bound, the published orders beside it.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/planning/found_order.h"
+
+namespace plumbline {
+
+/// What is told of an order.
+struct OrderReport {
+  const OrderAnswer& answer;
+  const TrainingSetup& setup;        ///< With the order.
+  std::string compared;              ///< The name of another order; "" = none.
+  std::optional<double> compared_s;  ///< Its time.
+};
+
+/// A few lines.
+std::string order_text(const OrderReport& report);
+
+}  // namespace plumbline
