@@ -12,7 +12,7 @@ std::uint32_t chunks_of(const OrderProblem& problem) {
   return std::max(1U, (problem.stage_count() + problem.devices - 1) / problem.devices);
 }
 
-ListRules rules_of(const OrderProblem& problem, const Block& block) {
+ListRules rules_of(const OrderProblem& problem, const OrderBlock& block) {
   const std::vector<OrderTime> work = problem.work_by_device();
   const double unit = static_cast<double>(*std::max_element(work.begin(), work.end())) /
                       std::max(1U, problem.micro_batches);
@@ -98,17 +98,17 @@ constexpr KnownBlock kKnown[] = {
 
 }  // namespace
 
-std::vector<Block> usual_blocks(const OrderProblem& problem) {
+std::vector<OrderBlock> usual_blocks(const OrderProblem& problem) {
   const std::uint32_t chunks = chunks_of(problem);
   const auto pauses = [&](double even, double odd) {
     std::vector<double> result(chunks);
     for (std::uint32_t c = 0; c < chunks; ++c) result[c] = c % 2 == 0 ? even : odd;
     return result;
   };
-  std::vector<Block> blocks;
+  std::vector<OrderBlock> blocks;
   for (const double ahead : {0.0, 1e4, -1e4}) {
     for (const std::uint32_t delay : {100U, 0U, 50U}) {
-      Block block;
+      OrderBlock block;
       block.forward = block.backward = block.turn = pauses(0, 0);
       block.ahead = ahead;
       block.delay_by_weight = delay;
@@ -116,7 +116,7 @@ std::vector<Block> usual_blocks(const OrderProblem& problem) {
     }
   }
   for (const double period : {1.0, 1.15}) {
-    Block block;
+    OrderBlock block;
     block.period = period;
     block.forward = block.backward = block.turn = pauses(0, 0);
     block.earliness = 0;
@@ -126,7 +126,7 @@ std::vector<Block> usual_blocks(const OrderProblem& problem) {
   }
   if (chunks == 1) return blocks;
   for (const KnownBlock& known : kKnown) {
-    Block block;
+    OrderBlock block;
     block.period = known.period;
     block.forward = pauses(known.down, known.up);
     block.backward = pauses(known.back_up, known.back_down);

@@ -13,7 +13,7 @@ namespace plumbline {
 /// The path of a micro-batch down and up the pipeline, and how it repeats. Times are shares of the
 /// busiest device's work for one micro-batch. Qi et al. 2024 ("Pipeline parallelism with
 /// controllable memory") describe V schedules by such a block: its lifespan is the memory.
-struct Block {
+struct OrderBlock {
   double period = 1;             ///< From one micro-batch to the next.
   std::vector<double> forward;   ///< Per chunk: a pause before each F but the first.
   std::vector<double> backward;  ///< Per chunk: a pause before each B but the first.
@@ -30,10 +30,10 @@ struct Block {
 std::uint32_t chunks_of(const OrderProblem& problem);
 
 /// The rules by which a list schedule follows the block.
-ListRules rules_of(const OrderProblem& problem, const Block& block);
+ListRules rules_of(const OrderProblem& problem, const OrderBlock& block);
 
 /// Blocks to begin with: F's as early as there is room, 1F1B, and those of V-half, V-min and
 /// others, each with several rules for W.
-std::vector<Block> usual_blocks(const OrderProblem& problem);
+std::vector<OrderBlock> usual_blocks(const OrderProblem& problem);
 
 }  // namespace plumbline

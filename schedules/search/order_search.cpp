@@ -28,8 +28,8 @@ class OrderSearch {
   FoundOrder run() {
     for (std::size_t i = 0; i < options_.known.size(); ++i) try_known(i);
     if (done()) return std::move(best_);
-    std::vector<std::pair<OrderTime, Block>> tried;
-    for (const Block& block : usual_blocks(p_)) {
+    std::vector<std::pair<OrderTime, OrderBlock>> tried;
+    for (const OrderBlock& block : usual_blocks(p_)) {
       tried.emplace_back(try_block(block), block);
       if (done()) return std::move(best_);
     }
@@ -68,7 +68,7 @@ class OrderSearch {
   }
 
   /// The makespan of a block; the largest time if it cannot be below `limit`, or if it is far off.
-  OrderTime try_block(const Block& block, OrderTime limit = kNoLimit) {
+  OrderTime try_block(const OrderBlock& block, OrderTime limit = kNoLimit) {
     ListRules rules = rules_of(p_, block);
     // Pauses make a list longer than its orders need.
     if (limit != kNoLimit) rules.give_up = block.earliness < 0 ? limit : limit + limit / 20;
@@ -87,12 +87,12 @@ class OrderSearch {
     return makespan;
   }
 
-  void climb(std::vector<std::pair<OrderTime, Block>>& pool) {
+  void climb(std::vector<std::pair<OrderTime, OrderBlock>>& pool) {
     while (!done() && best_.spent < options_.effort / 3) {
       // A block of the pool, the better the likelier.
       const auto held = static_cast<std::uint32_t>(pool.size());
       const std::size_t i = std::min(dice_.below(held), dice_.below(held));
-      Block block = pool[i].second;
+      OrderBlock block = pool[i].second;
       change(block);
       const OrderTime makespan = try_block(block, pool.back().first);
       if (makespan <= pool[i].first) {
@@ -199,7 +199,7 @@ class OrderSearch {
     }
   }
 
-  void change(Block& block) {
+  void change(OrderBlock& block) {
     const int times = 1 + static_cast<int>(dice_.below(3));
     for (int i = 0; i < times; ++i) change_once(block);
   }
@@ -208,7 +208,7 @@ class OrderSearch {
     return (dice_.unit() - 0.5) * std::pow(2.0, -static_cast<double>(dice_.below(5)));
   }
 
-  void change_once(Block& block) {
+  void change_once(OrderBlock& block) {
     const auto chunk = [&] {
       return dice_.below(static_cast<std::uint32_t>(block.forward.size()));
     };
