@@ -334,10 +334,8 @@ const ScheduleRule& open_rule(OpenPlacement placement) {
   static const ScheduleRule straight = rule({.lists = nullptr});
   static const ScheduleRule looped =
       rule({.lists = nullptr, .min_chunks = 2, .max_chunks = kMaxChunks});
-  static const ScheduleRule vee = rule({.lists = nullptr,
-                                        .placement = StagePlacement::vee,
-                                        .min_chunks = 2,
-                                        .max_chunks = 2});
+  static const ScheduleRule vee =
+      rule({.lists = nullptr, .placement = StagePlacement::vee, .min_chunks = 2, .max_chunks = 2});
   if (placement == OpenPlacement::straight) return straight;
   return placement == OpenPlacement::looped ? looped : vee;
 }

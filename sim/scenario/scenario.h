@@ -72,7 +72,7 @@ struct Scenario {
   std::shared_ptr<const Source> source;
   SharedValue<Model> model;
   std::optional<TransformerOptions>
-      transformer;  ///< The options from which a config.json's layers follow.
+      transformer;     ///< The options from which a config.json's layers follow.
   std::string config;  ///< The path of that config.json; "" = the model is given otherwise.
   std::shared_ptr<const Network> network;  ///< The network that is executed; null = unknown.
   Mark model_mark;

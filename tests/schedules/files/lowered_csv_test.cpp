@@ -11,7 +11,8 @@
 namespace plumbline::test {
 namespace {
 
-TEST_CASE("a lowered order names each op, its sends and receives, and each stage's beginning and end") {
+TEST_CASE(
+    "a lowered order names each op, its sends and receives, and each stage's beginning and end") {
   TestStages t = equal_stages(2, std::chrono::nanoseconds(10), std::chrono::nanoseconds(20));
   t.schedule = "1f1b";
   t.micro_batches = 2;
