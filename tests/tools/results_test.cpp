@@ -245,7 +245,7 @@ TEST_CASE("an error has a part that grows with the micro-batches and one that do
   CHECK(has(validation_page({file}), "| mlp on 4 | 2 | -1000.0 us to +0.0 us |"));
 }
 
-TEST_CASE("runs of an H100 are predicted better with the tables of their links") {
+TEST_CASE("this version predicts the stored runs of an H100 no worse than the page says") {
   const auto results = read_results("docs/results/validation");
   REQUIRE_MESSAGE(results, (results ? "" : to_text(results.problems())));
   const auto resimulated = resimulate(*results);
@@ -256,13 +256,12 @@ TEST_CASE("runs of an H100 are predicted better with the tables of their links")
     REQUIRE(found != files.end());
     return summarize({&*found}).error.mean_size;
   };
-  CHECK(resimulated->size() == 9);
-  // As they ran, with the straight line through the table: 3.60 and 6.79 %.
-  CHECK(error(*results, "mlp on 4") > 0.0355);
-  CHECK(error(*results, "mlp on 8") > 0.0675);
-  CHECK(error(*resimulated, "mlp on 4") <= 0.029);
-  CHECK(error(*resimulated, "mlp on 8") <= 0.057);
-  CHECK(error(*resimulated, "gpt-small on 4") <= 0.0125);
+  CHECK(resimulated->size() == 14);
+  for (const char* name : {"mlp on 4", "mlp on 8", "gpt-small on 4"})
+    CHECK(error(*resimulated, name) <= error(*results, name) + 0.001);
+  CHECK(error(*resimulated, "mlp on 4") <= 0.0165);
+  CHECK(error(*resimulated, "mlp on 8") <= 0.036);
+  CHECK(error(*resimulated, "gpt-small on 4") <= 0.0075);
   // What is written is read back, and stands on the page beside what ran.
   const std::string text = resimulation_json(*resimulated);
   const TemporaryFolder folder;
