@@ -142,7 +142,7 @@ class OrderSearch {
   }
 
   /// Begins with the times of an order as due times, moves some of them, and lists again.
-  void refine(const DeviceOrders from, std::int64_t until) {
+  void refine(const DeviceOrders& from, std::int64_t until) {
     ListRules rules;
     take_starts(from, rules.due_of_op);
     OrderTime accepted = std::numeric_limits<OrderTime>::max();

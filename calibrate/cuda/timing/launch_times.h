@@ -26,8 +26,8 @@ class CudaSpinOps {
   /// the next ones.
   CudaSpinOps(CudaDevices& devices, CudaLaunching& launching, std::uint32_t kernels = 1);
 
-  /// The most bytes that an op writes: what comes before them has left the caches.
-  static constexpr std::size_t kMaxWritten = std::size_t{4} << 20;
+  /// The most bytes that an op writes. More would take time that is only taken off again.
+  static constexpr std::size_t kMaxWritten = std::size_t{1} << 20;
 
   /// From now on the last kernel of the device's ops writes `bytes` bytes, at most kMaxWritten, as
   /// a pass writes what is sent. Their time is not a part of kNanoseconds. Requires: nothing is
