@@ -447,6 +447,7 @@ std::string to_csv(const SearchReport& report) {
   std::string text = fmt::format("{}\n", fmt::join(titles, ","));
   for (const Json& row : rows) {
     std::vector<std::string> line;
+    line.reserve(header.size());
     for (const std::string& key : header)
       line.push_back(row.contains(key) ? csv_cell(text_of(row[key])) : "");
     text += fmt::format("{}\n", fmt::join(line, ","));

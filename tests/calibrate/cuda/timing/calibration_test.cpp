@@ -46,7 +46,7 @@ CalibrationOptions short_time(std::uint32_t devices, std::vector<std::int64_t> b
   options.devices = devices;
   options.batches = std::move(batches);
   options.min_seconds = 0.2;
-  options.max_seconds = 100;  // of a busy machine; else the first look sees that nothing varies
+  options.max_seconds = 20;  // of a busy machine; else the first look sees that nothing varies
   return options;
 }
 
@@ -221,6 +221,7 @@ struct ClockedCalibration {
     CalibrationOptions options = short_time(1, {2});
     if (!in_flight) options.round_seconds = 0.01;  // else one round of all is enough
     options.in_flight = in_flight;
+    options.max_seconds = 60;  // three rounds are dropped
     options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
       rounds.push_back(round);
       return std::nullopt;
