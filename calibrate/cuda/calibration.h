@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -17,6 +18,7 @@ namespace plumbline {
 struct CudaCalibrationOptions : CudaDeviceOptions {
   /// The time under the load of the measurement until clocks and heat are steady.
   double warm_up_seconds = 2;
+  std::size_t max_turns = 48;  ///< Of a burst. A queue that is full would let the host wait.
 };
 
 /// Opens `devices` devices for this network, which outlives them. One thread enqueues the walks of

@@ -40,9 +40,6 @@ constexpr std::size_t kMinTurns = 3;
 constexpr double kLongestBare = 10e6;
 /// After this many cycles a round ends even without bare turns.
 constexpr std::size_t kMaxCycles = 16;
-/// The number of enqueued turns stays small: if a stream's queue is full, the host waits for the
-/// gate.
-constexpr std::size_t kMaxTurns = 48;
 /// The time after which the gate of a burst opens by itself, in ns.
 constexpr unsigned long long kPatience = 200'000'000;
 
@@ -51,8 +48,12 @@ class CudaStageTimers : public StageTimers {
   CudaStageTimers(CudaDevices& devices, DeviceLibraries& libraries, CudaLaunching& launching,
                   const Network& network, const StageLayers& stages,
                   const CalibrationOptions& options, std::int64_t batch, RealTime warm_up,
-                  const CudaLaunchTimes& launches)
-      : devices_(devices), launching_(launching), launches_(launches), warm_up_(warm_up) {
+                  std::size_t max_turns, const CudaLaunchTimes& launches)
+      : devices_(devices),
+        launching_(launching),
+        launches_(launches),
+        warm_up_(warm_up),
+        max_turns_(std::max(max_turns, kMinTurns)) {
     for (std::uint32_t device = 0; device < stages.size(); ++device) {
       use(device);
       const CudaMeasuring measure_pass{
@@ -277,7 +278,7 @@ class CudaStageTimers : public StageTimers {
   bool was_new_ = false;  ///< Whether something ran for the first time in the last noted burst.
   std::size_t bursts_ = 0;
   std::size_t noted_bursts_ = 0;
-  std::size_t max_turns_ = kMaxTurns;
+  std::size_t max_turns_;
   std::vector<std::unique_ptr<CudaStageTimer>> timers_;
   std::vector<std::uint32_t> measuring_;
   std::uint32_t at_once_ = 1;
@@ -336,7 +337,7 @@ class CudaCalibration : public CalibrationDevices {
                                       std::int64_t batch) override {
     return std::make_unique<CudaStageTimers>(
         *devices_, *libraries_, launching_, network, stages, options, batch,
-        static_cast<RealTime>(options_.warm_up_seconds * 1e9), launches());
+        static_cast<RealTime>(options_.warm_up_seconds * 1e9), options_.max_turns, launches());
   }
   Overheads overheads(const Network& network, const CalibrationOptions& options) override {
     Overheads overheads;

@@ -38,6 +38,7 @@ CudaCalibrationOptions own() {
   CudaCalibrationOptions options;
   options.builtin_kernels = true;
   options.warm_up_seconds = 0.01;
+  options.max_turns = 12;  // kernels are emulated
   return options;
 }
 
