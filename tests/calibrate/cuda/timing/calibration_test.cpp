@@ -38,7 +38,6 @@ CudaCalibrationOptions own() {
   CudaCalibrationOptions options;
   options.builtin_kernels = true;
   options.warm_up_seconds = 0.01;
-  options.max_turns = 12;  // kernels are emulated
   return options;
 }
 
