@@ -20,6 +20,7 @@
 #include "calibrate/cuda/driver/events.h"
 #include "calibrate/cuda/driver/gate.h"
 #include "calibrate/cuda/layers/layer.h"
+#include "calibrate/cuda/layers/stage.h"
 #include "calibrate/cuda/libraries/device_libraries.h"
 #include "calibrate/cuda/program/provenance.h"
 #include "calibrate/cuda/timing/launch_times.h"
@@ -81,8 +82,10 @@ class CudaStageTimers : public StageTimers {
                    ? known->second
                    : stamps_[at_once] = time_of_stamps(devices_, launching_, launches_, at_once);
     }
-    for (const std::uint32_t device : measuring_)
+    for (const std::uint32_t device : measuring_) {
+      use(device);
       timers_[device]->start(in_flight, before, samples[device], stamps);
+    }
   }
   void count_from(RealTime time) override {
     for (const std::uint32_t device : measuring_) timers_[device]->count_from(time);
@@ -90,13 +93,10 @@ class CudaStageTimers : public StageTimers {
   /// Runs a burst. All devices begin together, behind a gate that is closed while the host
   /// enqueues, as in a run. They end at about the same time.
   void go_on() override {
-    // What runs for the first time is loaded or recorded, which may wait for the device. So the
-    // gate does not hold behind a burst with something new.
-    const bool holds = ++bursts_ > 1 && !was_new_;
-    const bool is_bare = bursts_ % 2 == 0 && wants_bare() && can_be_bare();
+    const bool is_bare = ++bursts_ % 2 == 0 && wants_bare() && can_be_bare();
     CudaGate& gate = gates_[measuring_.front()];
     use(measuring_.front());
-    gate.close(timers_[measuring_.front()]->queue(), holds, kPatience);
+    gate.close(timers_[measuring_.front()]->queue(), /*holds=*/true, kPatience);
     for (const std::uint32_t device : measuring_) {
       use(device);
       PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, timers_[device]->queue().stream,
@@ -114,14 +114,10 @@ class CudaStageTimers : public StageTimers {
       use(device);
       PLUMBLINE_CUDA(devices_.driver(), cuStreamSynchronize, timers_[device]->queue().stream);
     }
-    const bool is_new = std::any_of(measuring_.begin(), measuring_.end(),
-                                    [&](std::uint32_t d) { return timers_[d]->takes_new(); });
     // A burst whose gate opened by itself does not count, and the next ones are shorter, because it
     // may have filled the queues. The shortest ones count in any case.
-    const bool is_late = holds && !is_new && !gate.was_in_time();
-    const bool counts = (holds && !is_new && !is_late) || max_turns_ == kMinTurns;
-    if (is_late) max_turns_ = std::max(max_turns_ / 2, kMinTurns);
-    if (!is_bare) was_new_ = is_new;
+    const bool counts = gate.was_in_time() || max_turns_ == kMinTurns;
+    if (!counts) max_turns_ = std::max(max_turns_ / 2, kMinTurns);
     for (const std::uint32_t device : measuring_) {
       use(device);
       timers_[device]->finish(counts);
@@ -275,7 +271,6 @@ class CudaStageTimers : public StageTimers {
   std::map<std::uint32_t, CudaEvents> ended_;
   std::map<std::uint32_t, CudaEvents> passed_;  ///< Each pass of a burst in turns.
   std::map<std::uint32_t, double> stamps_;      ///< time_of_stamps, by how many work at once.
-  bool was_new_ = false;  ///< Whether something ran for the first time in the last noted burst.
   std::size_t bursts_ = 0;
   std::size_t noted_bursts_ = 0;
   std::size_t max_turns_;
@@ -343,8 +338,7 @@ class CudaCalibration : public CalibrationDevices {
     Overheads overheads;
     overheads.per_op = Duration{std::llround(launches().beside + launches().signals)};
     overheads.hand_over = Duration{std::llround(launches().crossing)};
-    const StageLayout whole(network, 0, network.layers.size() - 1, 1,
-                            static_cast<std::size_t>(bytes_of(network.element)));
+    const StageLayout whole(network, 0, network.layers.size() - 1, 1, kCudaAlignment);
     overheads.add_up = measure_cuda_sums(*devices_, network.element,
                                          whole.parameters() / (options.devices / options.copies));
     return overheads;

@@ -16,8 +16,6 @@ namespace {
 
 /// The number of ops in a row, or about the number in a ring.
 constexpr std::size_t kOps = 48;
-/// The number of ops in a row on one device.
-constexpr std::size_t kOpsOfOne = 12;
 
 /// The number of bytes of a copy that takes no longer than one of none.
 constexpr std::size_t kSmallCopy = 256;
@@ -207,7 +205,7 @@ double time_of_spin_op(CudaDevices& devices, std::size_t device, CudaSpinOps& op
   const Signals events(devices);
   CudaStopwatch stopwatch(devices, device);
   const double row = stopwatch.time([&] {
-    for (std::size_t i = 0; i < kOpsOfOne; ++i) {
+    for (std::size_t i = 0; i < kOps; ++i) {
       if (signals) {
         events.enqueue_between(ops, device);
       } else {
@@ -215,7 +213,7 @@ double time_of_spin_op(CudaDevices& devices, std::size_t device, CudaSpinOps& op
       }
     }
   });
-  return row / static_cast<double>(kOpsOfOne);
+  return row / static_cast<double>(kOps);
 }
 
 double time_of_stamps(CudaDevices& devices, CudaLaunching& launching,

@@ -107,6 +107,8 @@ CudaStageTensors CudaStageTimer::tensors(std::size_t slot) const {
 void CudaStageTimer::start(std::uint32_t in_flight, Duration before, StageSamples& samples,
                            std::optional<double> stamps) {
   PLUMBLINE_CHECK(in_flight >= 1 && in_flight <= slots_.size(), in_flight, slots_.size());
+  if (!is_prepared_) prepare();
+  is_prepared_ = true;
   in_flight_ = in_flight;
   samples_ = &samples;
   before_ = before;
@@ -134,7 +136,7 @@ void CudaStageTimer::enqueue_backward() {
 
 const CudaStageTimer::Measurable* CudaStageTimer::piece_of(Pass pass, std::size_t slot) const {
   const auto found = measurables_.find({pass, slot, stage_.layout().layers() > 1});
-  if (found == measurables_.end() || !found->second.has_run) return nullptr;
+  if (found == measurables_.end()) return nullptr;
   const bool is_ready = !launching_.replays || !found->second.graphs.empty();
   return is_ready ? &found->second : nullptr;
 }
@@ -249,18 +251,37 @@ std::size_t& CudaStageTimer::count_of(Pass pass, std::size_t slot) {
 
 /// The next pass of this kind: layer by layer and as a piece in turn.
 CudaStageTimer::Measurable& CudaStageTimer::measurable(Pass pass, std::size_t slot) {
-  const std::size_t layers = stage_.layout().layers();
-  const bool is_piece = layers > 1 && count_of(pass, slot) % 2 == 1;
+  return measurable(pass, slot, stage_.layout().layers() > 1 && count_of(pass, slot) % 2 == 1);
+}
+
+CudaStageTimer::Measurable& CudaStageTimer::measurable(Pass pass, std::size_t slot, bool is_piece) {
   Measurable& found = measurables_[{pass, slot, is_piece}];
   found.is_piece = is_piece;
-  found.parts = is_piece ? 1 : layers;
+  found.parts = is_piece ? 1 : stage_.layout().layers();
   return found;
+}
+
+void CudaStageTimer::prepare() {
+  const auto prepare_pass = [&](Pass pass, std::size_t slot, bool is_piece) {
+    const Task task{pass, slot, &measurable(pass, slot, is_piece)};
+    for (std::size_t part = 0; part < task.measurable->parts; ++part) measure_pass(task, part);
+    PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);
+    if (launching_.replays) record(task);
+  };
+  const bool has_pieces = stage_.layout().layers() > 1;
+  for (const bool is_piece : {false, true}) {
+    if (is_piece && !has_pieces) continue;
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      for (const Pass pass :
+           {Pass::forward, Pass::backward, Pass::backward_input, Pass::backward_weight})
+        prepare_pass(pass, slot, is_piece);
+    }
+    for (const Pass pass : {Pass::update, Pass::update_at_once}) prepare_pass(pass, 0, is_piece);
+  }
 }
 
 void CudaStageTimer::enqueue(const Task& task, bool counts) {
   Measurable& measurable = *task.measurable;
-  is_new_ = is_new_ || !measurable.has_run || (launching_.replays && measurable.graphs.empty());
-  if (measurable.has_run && measurable.graphs.empty() && launching_.replays) record(task);
   if (!launching_.replays) measurable.graphs.clear();  // if one pass cannot be recorded, none is
   Pending pending;
   pending.pass = task.pass;
@@ -275,10 +296,8 @@ void CudaStageTimer::enqueue(const Task& task, bool counts) {
     }
   }
   PLUMBLINE_CUDA(driver_, cuEventRecord, pending.stamps.back(), queue_.stream);
-  measurable.has_run = true;
   ++count_of(task.pass, task.slot);
-  // The first execution does not count, as it is not yet a graph.
-  pending.counts = counts && counts_ != 0 && (!launching_.replays || !measurable.graphs.empty());
+  pending.counts = counts && counts_ != 0;
   pending_.push_back(std::move(pending));
 }
 

@@ -60,8 +60,9 @@ class CudaStageTimer {
   /// Starts a walk. Passes enqueued from now on do not count yet; passes that count are added to
   /// `samples`, which outlives the walk. Forgets the last walk. `in_flight` micro-batches are in
   /// flight, at most one more than there are devices. `before` is the time that was spent on
-  /// measuring earlier. `stamps` is given if the device takes turns with others: what the events
-  /// around a pass add to it, in ns, because there are no bare turns then.
+  /// measuring earlier. The first walk first runs and records everything once. `stamps` is given if
+  /// the device takes turns with others: what the events around a pass add to it, in ns, because
+  /// there are no bare turns then.
   void start(std::uint32_t in_flight, Duration before, StageSamples& samples,
              std::optional<double> stamps);
   /// Passes that are enqueued from now on count; `time` is now.
@@ -74,8 +75,6 @@ class CudaStageTimer {
   void enqueue_forward(bool updates);
   /// Enqueues the rest of the turn that the last forward began.
   void enqueue_backward();
-  /// Whether something ran or was recorded for the first time since this was last called.
-  bool takes_new() { return std::exchange(is_new_, false); }
   /// Whether all pieces of bare turns have run and been recorded.
   bool can_be_bare() const;
   /// Enqueues a bare turn, the `first` or `last` of its burst. Requires: can_be_bare().
@@ -116,7 +115,6 @@ class CudaStageTimer {
     bool is_piece = false;
     std::size_t parts = 1;              ///< Layers; one for a piece.
     std::vector<CudaRecording> graphs;  ///< One per part, in order.
-    bool has_run = false;
   };
   /// A pass that is enqueued.
   struct Pending {
@@ -149,6 +147,10 @@ class CudaStageTimer {
   /// The number of enqueued passes that are counted together with this one.
   std::size_t& count_of(Pass pass, std::size_t slot);
   Measurable& measurable(Pass pass, std::size_t slot);
+  Measurable& measurable(Pass pass, std::size_t slot, bool is_piece);
+  /// Runs every pass over every buffer once, in each way in which it is timed, and records it. What
+  /// runs for the first time is loaded, which may wait for the device, so no gate would hold.
+  void prepare();
   void enqueue(const Task& task, bool counts);
   /// The micro-batch whose backward is in this turn; nothing while there is none.
   std::optional<std::size_t> oldest() const;
@@ -201,7 +203,7 @@ class CudaStageTimer {
   std::optional<double> forward_;  ///< The last one that was timed as a piece meanwhile.
   std::vector<Task> rest_;         ///< Of the turn that has begun.
   bool rest_counts_ = false;
-  bool is_new_ = false;
+  bool is_prepared_ = false;
 };
 
 }  // namespace plumbline

@@ -34,9 +34,11 @@ Network small_network() {
   return *network;
 }
 
-CudaCalibrationOptions own() {
+/// Bursts are short, as kernels are emulated.
+CudaCalibrationOptions own(std::size_t max_turns = 4) {
   CudaCalibrationOptions options;
   options.builtin_kernels = true;
+  options.max_turns = max_turns;
   options.warm_up_seconds = 0.01;
   return options;
 }
@@ -58,7 +60,7 @@ TEST_CASE("devices walk in bursts that begin together and end together" *
   fake.add(emulated_kernels());
   fake.set_duration("plumbline_gelu_f32", 40'000);  // on the second of two devices
   const Network network = small_network();
-  auto devices = cuda_calibration_devices(fake.driver(), network, 2, own());
+  auto devices = cuda_calibration_devices(fake.driver(), network, 2, own(48));
   REQUIRE(devices);
   CalibrationOptions options = short_time(2, {2});
   options.slowdown = false;
@@ -353,7 +355,7 @@ TEST_CASE("what events take is in no time of the profile, nor in what an op take
     FakeCuda fake(options);
     fake.add(emulated_kernels());
     fake.set_duration("plumbline_relu_f32", 7000);
-    auto devices = cuda_calibration_devices(fake.driver(), network, count, own());
+    auto devices = cuda_calibration_devices(fake.driver(), network, count, own(48));
     REQUIRE(devices);
     const CalibrationOptions two = short_time(count, {2});
     const auto measured = measure_layers(**devices, network, {}, two);
