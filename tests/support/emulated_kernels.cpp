@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/support/emulated_kernels.h"
 
+#include <setjmp.h>  // _setjmp
 #include <ucontext.h>
 
 #include <algorithm>
@@ -25,10 +26,15 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+#if defined(PLUMBLINE_SANITIZED_ADDRESS) || defined(PLUMBLINE_SANITIZED_THREAD)
+#define PLUMBLINE_SWAPS_CONTEXTS
+#endif
+
 namespace plumbline::test::emulation {
 namespace {
 
-/// A stack with a thread of the block on it. Every switch is reported to the sanitizers.
+/// A stack with a thread of the block on it. Every switch is reported to the sanitizers. Without
+/// them it is a jump: swapcontext() asks the kernel for the signal mask each time.
 class Fiber {
  public:
   Fiber() : stack_(std::make_unique_for_overwrite<char[]>(kStackBytes)) {
@@ -44,13 +50,15 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// The next enter() runs `body` from its start; it ends with leave(true).
+  /// The next enter() runs `body` from its start. It does not return.
   void start(void (*body)()) {
+    is_parked = false;
     getcontext(&own_);
     own_.uc_stack.ss_sp = stack_.get();
     own_.uc_stack.ss_size = kStackBytes;
     own_.uc_link = nullptr;
     makecontext(&own_, body, 0);
+    is_new_ = true;
   }
 
   /// From the scheduler: runs until leave().
@@ -63,7 +71,14 @@ class Fiber {
     scheduler_fiber_ = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(sanitizer_fiber_, 0);
 #endif
+#if defined(PLUMBLINE_SWAPS_CONTEXTS)
     swapcontext(&scheduler_, &own_);
+#else
+    if (_setjmp(scheduler_jump_) == 0) {  // NOLINT(cert-err52-cpp): no frame is left
+      if (std::exchange(is_new_, false)) setcontext(&own_);
+      _longjmp(own_jump_, 1);  // NOLINT(cert-err52-cpp)
+    }
+#endif
 #if defined(PLUMBLINE_SANITIZED_ADDRESS)
     __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
@@ -76,31 +91,40 @@ class Fiber {
 #endif
   }
 
-  /// From the fiber: back to the scheduler, for ever if `last`.
-  void leave(bool last) {
+  /// From the fiber: back to the scheduler.
+  void leave() {
 #if defined(PLUMBLINE_SANITIZED_ADDRESS)
     void* fake_stack = nullptr;
-    __sanitizer_start_switch_fiber(last ? nullptr : &fake_stack, scheduler_stack_,
-                                   scheduler_stack_bytes_);
+    __sanitizer_start_switch_fiber(&fake_stack, scheduler_stack_, scheduler_stack_bytes_);
 #endif
 #if defined(PLUMBLINE_SANITIZED_THREAD)
     __tsan_switch_to_fiber(scheduler_fiber_, 0);
 #endif
+#if defined(PLUMBLINE_SWAPS_CONTEXTS)
     swapcontext(&own_, &scheduler_);
+#else
+    if (_setjmp(own_jump_) == 0) _longjmp(scheduler_jump_, 1);  // NOLINT(cert-err52-cpp)
+#endif
 #if defined(PLUMBLINE_SANITIZED_ADDRESS)
     __sanitizer_finish_switch_fiber(fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
 #endif
-    static_cast<void>(last);
   }
 
-  unsigned thread = 0;  ///< The thread that it runs.
+  unsigned thread = 0;     ///< The thread that it runs.
+  bool is_parked = false;  ///< Whether it waits for another block.
 
  private:
   static constexpr std::size_t kStackBytes = 128 * 1024;
 
   std::unique_ptr<char[]> stack_;
   ucontext_t own_{};
+  bool is_new_ = false;  ///< Whether it begins at its start.
+#if defined(PLUMBLINE_SWAPS_CONTEXTS)
   ucontext_t scheduler_{};
+#else
+  jmp_buf own_jump_{};
+  jmp_buf scheduler_jump_{};
+#endif
 #if defined(PLUMBLINE_SANITIZED_ADDRESS)
   const void* scheduler_stack_ = nullptr;
   std::size_t scheduler_stack_bytes_ = 0;
@@ -127,7 +151,7 @@ class Scheduler {
     in_warp_.assign((order_.size() + kLanes - 1) / kLanes, {});
     for (std::size_t used = 0; next_ < order_.size(); ++used) {
       if (used == fibers_.size()) fibers_.push_back(std::make_unique<Fiber>());
-      fibers_[used]->start(&Scheduler::run_fiber);
+      if (!fibers_[used]->is_parked) fibers_[used]->start(&Scheduler::run_fiber);
       enter(fibers_[used].get());
       enter_ready();
     }
@@ -147,7 +171,7 @@ class Scheduler {
 
   void wait_at_barrier() {
     waiting_.push_back(current_);
-    current_->leave(false);
+    current_->leave();
   }
 
   /// Waits for the threads of the same warp only.
@@ -156,7 +180,7 @@ class Scheduler {
     std::vector<Fiber*>& waiting = in_warp_[warp];
     if (waiting.size() + 1 < std::min<std::size_t>(kLanes, order_.size() - warp * kLanes)) {
       waiting.push_back(current_);
-      current_->leave(false);
+      current_->leave();
     } else {
       ready_.insert(ready_.end(), waiting.begin(), waiting.end());
       waiting.clear();
@@ -210,12 +234,16 @@ void Scheduler::run_fiber() {
   Scheduler& self = scheduler();
   Fiber* fiber = self.current_;
   fiber->entered();
-  try {
-    self.run_threads(*fiber);
-  } catch (...) {
-    self.thrown_ = std::current_exception();
+  for (;;) {
+    fiber->is_parked = false;
+    try {
+      self.run_threads(*fiber);
+    } catch (...) {
+      self.thrown_ = std::current_exception();
+    }
+    fiber->is_parked = true;
+    fiber->leave();
   }
-  fiber->leave(true);
 }
 
 void Scheduler::run_threads(Fiber& fiber) {
