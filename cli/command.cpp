@@ -20,7 +20,8 @@
 namespace plumbline {
 
 void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments) {
-  command.add_option("scenario", arguments.scenario, "scenario file (YAML)")
+  command
+      .add_option("scenario", arguments.scenario, "scenario file (YAML), or a model's config.json")
       ->required()
       ->type_name("SCENARIO");
   command

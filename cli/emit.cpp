@@ -1,29 +1,35 @@
-// One launcher so far.
+// Notes that no comment can hold go to stderr.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/emit.h"
+
+#include <fmt/format.h>
 
 #include <CLI/App.hpp>
 
 #include "cli/command.h"
 #include "cli/option_checks.h"
-#include "sim/launch/megatron_writer.h"
+#include "sim/launch/launch_writers.h"
+#include "sim/report/bill_report.h"
 
 namespace plumbline {
-
 void add_emit_option(CLI::App& command, std::string& launcher) {
   command
       .add_option("--emit", launcher,
-                  "print the command line of this launcher for the layout, and nothing else")
-      ->check(one_of({"megatron"}));
+                  "print the configuration or command line of this launcher for the layout")
+      ->check(one_of(launcher_names()));
 }
 
-int emit_launch(const std::string&, const Scenario& scenario, const TrainingSetup& setup,
+int emit_launch(const std::string& launcher, const Scenario& scenario, const Outcome& outcome,
                 const std::string& output) {
-  const auto made = launch_of(scenario, setup);
+  const auto made = launch_of(scenario, outcome.setup);
   if (!made) return fail(made.problems());
-  const auto text = megatron_text(*made);
-  return text ? write_output(*text, output) : fail(text.problems());
+  const auto emitted = emitted_launch(launcher, *made);
+  if (!emitted) return fail(emitted.problems());
+  say(fmt::format("predicted: {}\n", bill_sentence(outcome)));
+  for (const std::string& note : outcome.setup.notes) say(fmt::format("note: {}\n", note));
+  for (const std::string& note : emitted->notes) say(fmt::format("note: {}\n", note));
+  return write_output(emitted->text, output);
 }
 
 }  // namespace plumbline

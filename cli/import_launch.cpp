@@ -1,5 +1,5 @@
-// `plumbline import megatron`, `nanotron`, `deepspeed`: a scenario out of a launcher's
-// configuration.
+// `plumbline import megatron`, `nanotron`, `torchtitan`, `deepspeed`: a scenario out of a
+// launcher's configuration.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/json_tree.h"
+#include "base/toml_tree.h"
 #include "base/yaml.h"
 #include "cli/command.h"
 #include "cli/import.h"
@@ -19,6 +20,7 @@
 #include "sim/launch/launch_scenario.h"
 #include "sim/launch/megatron_reader.h"
 #include "sim/launch/nanotron_reader.h"
+#include "sim/launch/torchtitan_reader.h"
 #include "sim/scenario/scenario.h"
 
 namespace plumbline {
@@ -160,6 +162,16 @@ int import_nanotron(const ImportedLaunch& given) {
   return read ? write_launch(*std::move(read), given, "nanotron") : fail(read.problems());
 }
 
+int import_torchtitan(const ImportedLaunch& given) {
+  Diagnostics problems;
+  LaunchArguments arguments(problems);
+  const auto root = read_toml(given.file);
+  if (!root) return fail(root.problems());
+  arguments.add_tree(*root, /*by_path=*/true);
+  auto read = read_torchtitan(std::move(arguments), problems, given_of(given));
+  return read ? write_launch(*std::move(read), given, "torchtitan") : fail(read.problems());
+}
+
 int import_deepspeed(const ImportedLaunch& given) {
   Diagnostics problems;
   LaunchArguments arguments(problems);
@@ -222,6 +234,15 @@ void add_nanotron(CLI::App& import, int& exit_code) {
   command->callback([launch, &exit_code] { exit_code = import_nanotron(*launch); });
 }
 
+void add_torchtitan(CLI::App& import, int& exit_code) {
+  auto launch = std::make_shared<ImportedLaunch>();
+  CLI::App* command =
+      import.add_subcommand("torchtitan", "a scenario from torchtitan's configuration (TOML)");
+  command->add_option("file", launch->file, "the configuration")->required()->type_name("FILE");
+  add_launch_options(*command, *launch, false);
+  command->callback([launch, &exit_code] { exit_code = import_torchtitan(*launch); });
+}
+
 void add_deepspeed(CLI::App& import, int& exit_code) {
   auto launch = std::make_shared<ImportedLaunch>();
   CLI::App* command = import.add_subcommand(
@@ -239,6 +260,7 @@ void add_deepspeed(CLI::App& import, int& exit_code) {
 
 void add_import_launch(CLI::App& import, int& exit_code) {
   add_megatron(import, exit_code);
+  add_torchtitan(import, exit_code);
   add_nanotron(import, exit_code);
   add_deepspeed(import, exit_code);
 }

@@ -43,17 +43,22 @@ std::string kernels_text(const KernelTraits& traits) {
 Document preset_list() {
   Document text;
   for (const DevicePreset& preset : device_presets()) {
-    std::string peaks;
+    std::string peaks, network;
+    if (preset.network_bandwidth.count > 0) {
+      network = fmt::format("\n  network {} between servers, by {}",
+                            to_text(preset.network_bandwidth), preset.network);
+    }
     for (const std::string_view format : kNumberFormats) {
       const auto peak = preset.peak(number_format(format));
       if (peak) peaks += fmt::format("{}{} {}", peaks.empty() ? "" : ", ", format, to_text(*peak));
     }
     text.sentence(
         fmt::format("{}\n  peak    {}\n  memory  {:.2f} GiB as a driver shows it, at {}\n"
-                    "  link    {} each way by {}\n  source  {}\n          memory: {}\n{}",
+                    "  link    {} each way by {}{}\n  source  {}\n          memory: {}\n{}",
                     preset.name, peaks, static_cast<double>(preset.memory.count) / (1 << 30),
                     to_text(preset.memory_bandwidth), to_text(preset.link_bandwidth), preset.link,
-                    preset.source, preset.memory_source, kernels_text(kernel_traits(preset.name))),
+                    network, preset.source, preset.memory_source,
+                    kernels_text(kernel_traits(preset.name))),
         kEntryHang);
   }
   text.sentence(

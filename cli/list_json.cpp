@@ -135,6 +135,8 @@ std::string presets_json() {
                        {"memory_bandwidth_bytes_per_s", preset.memory_bandwidth.count},
                        {"link_bandwidth_bytes_per_s", preset.link_bandwidth.count},
                        {"link", preset.link},
+                       {"network_bandwidth_bytes_per_s", preset.network_bandwidth.count},
+                       {"network", preset.network},
                        {"source", preset.source},
                        {"memory_source", preset.memory_source},
                        {"kernels", kernels_json(kernel_traits(preset.name))}});

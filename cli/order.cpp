@@ -9,6 +9,7 @@
 
 #include "base/quantity.h"
 #include "cli/command.h"
+#include "cli/emit.h"
 #include "schedules/files/lowered_csv.h"
 #include "sim/planning/found_order.h"
 #include "sim/report/order_report.h"
@@ -20,6 +21,7 @@ namespace {
 struct OrderArguments : ScenarioArguments {
   std::string compare;
   bool communication = false;
+  std::string emit;  ///< A launcher; "" = the report.
 };
 
 /// The overrides that leave the order of any scenario open, on the devices of its own schedule.
@@ -88,7 +90,10 @@ int order(const OrderArguments& arguments) {
         arguments.communication ? lowered_csv(setup->schedule) : torch_csv(setup->schedule);
     if (const int code = write_output(csv, arguments.output)) return code;
   }
-  return write_output(order_text(report), "");
+  if (arguments.emit.empty()) return write_output(order_text(report), "");
+  const auto outcome = predict(answer->scenario, Evaluation::fastest);
+  if (!outcome) return fail(outcome.problems());
+  return emit_launch(arguments.emit, answer->scenario, *outcome, "");
 }
 
 }  // namespace
@@ -104,6 +109,7 @@ void add_order(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   command->add_flag("--communication", arguments->communication,
                     "write SEND and RECV too, as PyTorch's runtime takes them");
+  add_emit_option(*command, arguments->emit);
   command->callback([arguments, &exit_code] { exit_code = order(*arguments); });
 }
 

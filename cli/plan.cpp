@@ -10,9 +10,11 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/emit.h"
 #include "cli/interrupt.h"
 #include "cli/option_checks.h"
 #include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "sim/report/report.h"
 
 namespace plumbline {
@@ -49,6 +51,15 @@ class Watch {
   bool shown_ = false;
 };
 
+/// Writes the configuration of `launcher` for the plan.
+int emit_plan(const ScenarioArguments& arguments, const std::string& launcher) {
+  const auto scenario = load_scenario(arguments);
+  if (!scenario) return fail(scenario.problems());
+  const auto outcome = predict(*scenario, Evaluation::fastest);
+  if (!outcome) return fail(outcome.problems());
+  return emit_launch(launcher, *scenario, *outcome, "");
+}
+
 }  // namespace
 
 void add_plan(CLI::App& app, int& exit_code) {
@@ -57,6 +68,7 @@ void add_plan(CLI::App& app, int& exit_code) {
     PlanningOptions options;
     std::uint32_t devices_at_most = 0;
     std::uint32_t candidates = 0;
+    std::string emit;  ///< A launcher; "" = the table or JSON.
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("plan", "choose stages, replicas, devices and warm-ups");
@@ -72,7 +84,12 @@ void add_plan(CLI::App& app, int& exit_code) {
                    "how many plans of the formula are simulated and printed")
       ->check(between(1, 1'000))
       ->type_name("K");
+  add_emit_option(*command, arguments->emit);
+  for (const char* other :
+       {"--output", "--json", "--straight", "--devices-at-most", "--candidates"})
+    command->get_option("--emit")->excludes(command->get_option(other));
   command->callback([arguments, &exit_code] {
+    if (!arguments->emit.empty()) return void(exit_code = emit_plan(*arguments, arguments->emit));
     auto scenario = read_scenario(arguments->scenario, arguments->overrides);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     if (arguments->candidates > 0) scenario->plan.candidates = arguments->candidates;

@@ -52,7 +52,7 @@ int emit_best(const Search& search, SearchPart part, SearchSelection selection,
   if (!scenario) return fail(scenario.problems());
   const auto outcome = predict(*scenario, Evaluation::fastest);
   if (!outcome) return fail(outcome.problems());
-  return emit_launch(arguments.emit, *scenario, outcome->setup, arguments.output);
+  return emit_launch(arguments.emit, *scenario, *outcome, arguments.output);
 }
 
 int search_all(const SearchArguments& arguments) {

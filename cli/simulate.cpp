@@ -34,8 +34,8 @@ void add_simulate(CLI::App& app, int& exit_code) {
     auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));
     if (!arguments->emit.empty())
-      return void(exit_code = emit_launch(arguments->emit, *scenario, prediction->setup,
-                                          arguments->output));
+      return void(exit_code =
+                      emit_launch(arguments->emit, *scenario, *prediction, arguments->output));
     if (auto note = lockstep_note(*prediction)) prediction->setup.notes.push_back(*std::move(note));
     prediction->bubble_terms = bubble_terms(*prediction);
     exit_code = write_report(

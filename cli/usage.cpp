@@ -46,6 +46,7 @@ constexpr Example kExamples[] = {
     {"import csv", "layers.csv -o model.profile.yaml"},
     {"import kernels", "gemm.csv --from csv --device 'NVIDIA H100 80GB HBM3' -o h100.kernels.yaml"},
     {"import megatron", "pretrain.sh --gpus 64 -o run.yaml"},
+    {"import torchtitan", "llama3_8b.toml --gpus 64 -o run.yaml"},
     {"import nanotron", "config.yaml -o run.yaml"},
     {"import deepspeed", "ds.json --model config.json --sequence 4096 --gpus 64 -o run.yaml"},
     {"import torch-trace", "trace.json --forward 'layer{layer}' -o model.profile.yaml"},

@@ -1,7 +1,7 @@
 # What building and testing need on Debian and Ubuntu; sourced by the other scripts.
 # SPDX-License-Identifier: MIT
 
-plumbline_build_packages=(g++ cmake ninja-build libyaml-cpp-dev libboost-graph-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libssl-dev libdnnl-dev)
+plumbline_build_packages=(g++ cmake ninja-build libyaml-cpp-dev libboost-graph-dev libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev zlib1g-dev libssl-dev libdnnl-dev)
 plumbline_test_packages=(doctest-dev libbenchmark-dev python3)
 plumbline_browser_packages=(chromium nodejs npm)
 plumbline_site_packages=(python3 mkdocs mkdocs-material)

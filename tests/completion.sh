@@ -40,7 +40,7 @@ expect "subcommands by their beginning" "schedule schema" "$(offered sche)"
 "$plumbline" --help > "$work/help"
 listed=$(sed -n '/^Subcommands:/,$p' "$work/help" | awk '/^  [a-z]/ { print $1 }' | sort | tr '\n' ' ' | sed 's/ $//')
 expect "all subcommands" "$listed" "$(offered '')"
-expect "subcommands of import" "csv deepspeed huggingface kernels megatron nanotron pipedream torch-trace" "$(offered import '')"
+expect "subcommands of import" "csv deepspeed huggingface kernels megatron nanotron pipedream torch-trace torchtitan" "$(offered import '')"
 has --distinct search x.yaml --
 has --markdown search x.yaml --
 has --report search x.yaml --

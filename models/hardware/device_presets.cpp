@@ -19,6 +19,14 @@ constexpr std::string_view kH100 =
     "NVIDIA H100 Tensor Core GPU data sheet, as reprinted by "
     "archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html";
 
+constexpr std::string_view kDgxA100 = "ConnectX-6 of 200 Gbit/s for each GPU, as in a DGX A100";
+constexpr std::string_view kDgxH100 = "ConnectX-7 of 400 Gbit/s for each GPU, as in a DGX H100";
+constexpr std::string_view kDgxH200 = "ConnectX-7 of 400 Gbit/s for each GPU, as in a DGX H200";
+constexpr std::string_view kDgxB200 = "ConnectX-7 of 400 Gbit/s for each GPU, as in a DGX B200";
+constexpr std::string_view kDgxB300 = "ConnectX-8 of 800 Gbit/s for each GPU, as in a DGX B300";
+constexpr std::string_view kGb200 = "ConnectX-7 of 400 Gbit/s for each GPU, as in a GB200 NVL72";
+constexpr std::string_view kGb300 = "ConnectX-8 of 800 Gbit/s for each GPU, as in a GB300 NVL72";
+
 // The fp32 peak is that of the plain cores. PyTorch uses these unless it is allowed to round to
 // TF32. The table is over 80 lines long because every device is a row.
 constexpr std::array kPresets = {
@@ -31,7 +39,9 @@ constexpr std::array kPresets = {
         .link_bandwidth = gb_per_second(300),
         .link = "NVLink 3",
         .source = kA100,
-        .host_bandwidth = gb_per_second(32)},
+        .host_bandwidth = gb_per_second(32),
+        .network_bandwidth = gb_per_second(25),
+        .network = kDgxA100},
     DevicePreset{
         .name = "a100-sxm-80gb",
         .peak_gflops = {19'500, 312'000, 312'000, 0},
@@ -41,7 +51,9 @@ constexpr std::array kPresets = {
         .link_bandwidth = gb_per_second(300),
         .link = "NVLink 3",
         .source = kA100,
-        .host_bandwidth = gb_per_second(32)},
+        .host_bandwidth = gb_per_second(32),
+        .network_bandwidth = gb_per_second(25),
+        .network = kDgxA100},
     DevicePreset{.name = "b200-sxm",
                  .peak_gflops = {80'000, 2'250'000, 2'250'000, 4'500'000},
                  .memory_bandwidth = gb_per_second(8'000),
@@ -51,7 +63,9 @@ constexpr std::array kPresets = {
                  .link = "NVLink 5",
                  .source = "NVIDIA Blackwell data sheet (HGX, 1000 W), as quoted by "
                            "glennklockwood.com/garden/processors/B200",
-                 .host_bandwidth = gb_per_second(64)},
+                 .host_bandwidth = gb_per_second(64),
+                 .network_bandwidth = gb_per_second(50),
+                 .network = kDgxB200},
     DevicePreset{
         .name = "b300-sxm",
         .peak_gflops = {75'000, 2'250'000, 2'250'000, 4'500'000},
@@ -62,7 +76,9 @@ constexpr std::array kPresets = {
         .link = "NVLink 5",
         .source = "NVIDIA HGX B300 data sheet, as quoted by "
                   "glennklockwood.com/garden/processors/B300; memory up to 8 TB/s there, 7.7 at "
-                  "verda.com/blog/gb300-nvl72-architecture"},
+                  "verda.com/blog/gb300-nvl72-architecture",
+        .network_bandwidth = gb_per_second(100),
+        .network = kDgxB300},
     DevicePreset{
         .name = "gb200",
         .peak_gflops = {90'000, 2'500'000, 2'500'000, 5'000'000},
@@ -72,7 +88,9 @@ constexpr std::array kPresets = {
         .link_bandwidth = gb_per_second(900),
         .link = "NVLink 5",
         .source = "NVIDIA Blackwell data sheet (GB200, 1200 W), as quoted by "
-                  "glennklockwood.com/garden/processors/B200"},
+                  "glennklockwood.com/garden/processors/B200",
+        .network_bandwidth = gb_per_second(50),
+        .network = kGb200},
     DevicePreset{.name = "gb300",
                  .peak_gflops = {80'000, 2'500'000, 2'500'000, 5'000'000},
                  .memory_bandwidth = gb_per_second(8'000),
@@ -82,7 +100,9 @@ constexpr std::array kPresets = {
                  .link_bandwidth = gb_per_second(900),
                  .link = "NVLink 5",
                  .source = "NVIDIA GB300 NVL72 data sheet (1400 W), as quoted by "
-                           "verda.com/blog/gb300-nvl72-architecture"},
+                           "verda.com/blog/gb300-nvl72-architecture",
+                 .network_bandwidth = gb_per_second(100),
+                 .network = kGb300},
     DevicePreset{
         .name = "h100-pcie",
         .peak_gflops = {51'000, 756'500, 756'500, 1'513'000},
@@ -102,7 +122,9 @@ constexpr std::array kPresets = {
         .link_bandwidth = gb_per_second(450),
         .link = "NVLink 4",
         .source = kH100,
-        .host_bandwidth = gb_per_second(64)},
+        .host_bandwidth = gb_per_second(64),
+        .network_bandwidth = gb_per_second(50),
+        .network = kDgxH100},
     DevicePreset{
         .name = "h20-sxm",
         .peak_gflops = {44'000, 148'000, 148'000, 296'000},
@@ -125,7 +147,9 @@ constexpr std::array kPresets = {
         .source =
             "as h100-sxm, with the memory bandwidth of the NVIDIA H200 data sheet, as quoted by "
             "aiwiki.ai/wiki/nvidia_h200",
-        .host_bandwidth = gb_per_second(64)},
+        .host_bandwidth = gb_per_second(64),
+        .network_bandwidth = gb_per_second(50),
+        .network = kDgxH200},
     DevicePreset{
         .name = "h800-sxm",
         .peak_gflops = {67'000, 989'500, 989'500, 1'979'000},
@@ -137,7 +161,9 @@ constexpr std::array kPresets = {
         .source = "as h100-sxm, with the NVLink of 400 GB/s, both ways together, as stated by "
                   "www.philisun.com/technical-analysis/nvidia-h800-vs-h100-a-technical-deep-dive-"
                   "into-politically-defined-ai-chips",
-        .host_bandwidth = gb_per_second(64)},
+        .host_bandwidth = gb_per_second(64),
+        .network_bandwidth = gb_per_second(50),
+        .network = kDgxH100},
     DevicePreset{.name = "l40s",
                  .peak_gflops = {91'600, 362'050, 362'050, 733'000},
                  .memory_bandwidth = gb_per_second(864),

@@ -29,6 +29,10 @@ struct DevicePreset {
   /// To the host's memory, one way; 0 = not known. PCIe 4 x16: 32 GB/s, PCIe 5 x16: 64 GB/s, as
   /// the same data sheets say, half of the number for both ways.
   BytesPerSecond host_bandwidth{};
+  /// Between servers, of each GPU's own card, one way, in the system that its maker builds of it;
+  /// 0 = not known.
+  BytesPerSecond network_bandwidth{};
+  std::string_view network{};  ///< The card and the system, with the source.
 
   /// Nothing where the device does not offer the format.
   std::optional<FlopsPerSecond> peak(NumberFormat format) const;

@@ -97,6 +97,8 @@ void LaunchArguments::add_node(const YamlNode& node, const std::string& key,
       const YamlNode& item = node.items[i];
       if (item.kind == YamlNode::Kind::map)
         add_node(item, key, fmt::format("{}.{}", path, i), by_path);
+      if (item.kind == YamlNode::Kind::sequence)
+        add_node(item, key, fmt::format("{}.{}", path, i), by_path);
       if (item.kind == YamlNode::Kind::scalar) argument.values.push_back(item.text);
     }
     if (argument.values.empty()) return;

@@ -9,7 +9,8 @@
 #include <algorithm>
 
 #include "base/json_tree.h"
-#include "base/quantity.h"
+#include "sim/launch/config_keys.h"
+#include "sim/launch/launch_writers.h"
 
 namespace plumbline {
 namespace {
@@ -29,29 +30,6 @@ class OptionLines {
 
  private:
   std::vector<std::string> lines_;
-};
-
-/// The values of a config.json by their keys.
-class ConfigKeys {
- public:
-  explicit ConfigKeys(const YamlNode& root) : root_(root) {}
-
-  std::string word(std::string_view key) const {
-    for (const YamlNode::Entry& entry : root_.entries) {
-      if (entry.key == key && entry.value.kind == YamlNode::Kind::scalar) return entry.value.text;
-    }
-    return "";
-  }
-  std::int64_t count(std::string_view key, std::int64_t otherwise) const {
-    return parse_count(word(key)).value.value_or(otherwise);
-  }
-  bool flag(std::string_view key, bool otherwise) const {
-    const std::string text = word(key);
-    return text.empty() ? otherwise : text == "true";
-  }
-
- private:
-  const YamlNode& root_;
 };
 
 /// The options of a model's own sizes. Returns whether they are known for its family.
@@ -169,10 +147,7 @@ class MegatronWriter {
 
   Result<std::string> write() {
     if (launch_.schedule != "1f1b" && launch_.schedule != "interleaved-1f1b") {
-      Diagnostic wrong;
-      wrong.message = fmt::format("Megatron-LM has no schedule '{}'", launch_.schedule);
-      wrong.help = "schedule.name: 1f1b, or interleaved-1f1b";
-      return wrong;
+      return no_such_schedule("Megatron-LM", launch_, "1f1b or interleaved-1f1b");
     }
     const auto config = read_json(launch_.config);
     if (!config) return config.problems();
@@ -188,11 +163,10 @@ class MegatronWriter {
     add_batches();
     add_recomputation(keys);
     add_sharding();
-    std::string text;
-    for (const std::string& note : notes_) text += fmt::format("# {}\n", note);
-    return text + lines_.text(
-                      fmt::format("torchrun --nproc-per-node {} --nnodes {} pretrain_gpt.py",
-                                  launch_.gpus_per_server, launch_.gpus / launch_.gpus_per_server));
+    return comments_of(notes_) +
+           lines_.text(fmt::format("torchrun --nproc-per-node {} --nnodes {} pretrain_gpt.py",
+                                   launch_.gpus_per_server,
+                                   launch_.gpus / launch_.gpus_per_server));
   }
 
  private:

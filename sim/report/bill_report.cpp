@@ -33,6 +33,19 @@ std::string days_text(double days) {
   return days < 1e4 ? fmt::format("{:.4g}", days) : fmt::format("{:.0f}", days);
 }
 
+std::string bill_sentence(const Outcome& outcome) {
+  std::int64_t peak = 0;
+  for (const DeviceMemory& device : outcome.memory) peak = std::max(peak, device.peak.sum().count);
+  const Bill bill = outcome.bill();
+  std::string text = time_text(outcome.iteration_time_s) + " an iteration";
+  if (bill.tokens_per_s) text += fmt::format(", {} tokens/s", tokens_text(*bill.tokens_per_s));
+  text += fmt::format(", at most {} on a device", to_text(Bytes{peak}));
+  if (bill.days) text += fmt::format("; {} days", days_text(*bill.days));
+  if (bill.cost) text += ", " + money_text(*bill.cost, bill.currency);
+  if (bill.energy_kwh) text += ", " + energy_text(*bill.energy_kwh);
+  return text;
+}
+
 void add_bill_lines(const Outcome& outcome, Table& table) {
   const Bill bill = outcome.bill();
   const CostRates& rates = outcome.setup.rates;

@@ -20,6 +20,9 @@ std::string energy_text(double kwh);
 /// "41.3", "0.0124".
 std::string days_text(double days);
 
+/// "31.61 s an iteration, 132.7k tokens/s, at most 60.2 GiB on a device; 1308 days, 10.05M USD".
+std::string bill_sentence(const Outcome& outcome);
+
 /// Adds a line for each figure that is known: tokens, days, cost, energy.
 void add_bill_lines(const Outcome& outcome, Table& table);
 

@@ -208,6 +208,12 @@ std::optional<std::int64_t> ClusterChoice::per_server() const {
   return gpus_per_server->value;
 }
 
+std::optional<std::string> assumed_network_note(const ClusterChoice& choice) {
+  if (!choice.device || choice.device->assumed_network.empty()) return std::nullopt;
+  return fmt::format("the network between servers is taken to be {}: {} (cluster.device.network)",
+                     to_text(*choice.device->network_bandwidth), choice.device->assumed_network);
+}
+
 ClusterChoice read_cluster_section(SectionReader& section, Diagnostics& problems) {
   return ClusterReader(section, problems).read();
 }
@@ -246,7 +252,11 @@ std::optional<Diagnostic> resolve_gpus(ClusterChoice& choice, const DeviceGroup&
   if (choice.link_given || !choice.device) return std::nullopt;
 
   // No link is given: use the device's own link and network.
-  const DeviceChoice& device = *choice.device;
+  DeviceChoice& device = *choice.device;
+  if (per_server && !device.network_bandwidth && device.preset && !device.preset->network.empty()) {
+    device.network_bandwidth = device.preset->network_bandwidth;
+    device.assumed_network = device.preset->network;
+  }
   if (per_server && !device.network_bandwidth) {
     return input_error(choice.gpus_per_server->mark,
                        fmt::format("{} GPUs are several servers of {}, but cluster.device gives no "

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/diagnostic.h"
 #include "models/hardware/cluster.h"
@@ -38,6 +39,9 @@ struct ClusterChoice {
   /// The GPUs per server, if there are several servers.
   std::optional<std::int64_t> per_server() const;
 };
+
+/// A remark where links between servers are those of the preset's system; nothing else says so.
+std::optional<std::string> assumed_network_note(const ClusterChoice& choice);
 
 /// Reads the section. Adds all errors to `problems`.
 ClusterChoice read_cluster_section(SectionReader& section, Diagnostics& problems);

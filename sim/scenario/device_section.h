@@ -28,7 +28,8 @@ struct DeviceChoice {
   std::optional<Bytes> memory;
   std::optional<BytesPerSecond> link_bandwidth;
   std::optional<BytesPerSecond> network_bandwidth;
-  const SoftwareStack* stack = nullptr;            ///< Null = not given.
+  std::string_view assumed_network{};    ///< Where its network is that of the preset; else "".
+  const SoftwareStack* stack = nullptr;  ///< Null = not given.
   std::shared_ptr<const MeasuredKernels> kernels;  ///< Null = not given.
   std::string kernels_file;                        ///< As it was written.
   std::optional<double> efficiency;  ///< Given: a roofline for all layers, no kernels.

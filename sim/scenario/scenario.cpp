@@ -13,6 +13,7 @@
 #include "base/section_reader.h"
 #include "models/profile/profile_reader.h"
 #include "sim/scenario/axes.h"
+#include "sim/scenario/bare_model.h"
 #include "sim/scenario/model_section.h"
 #include "sim/scenario/overrides.h"
 #include "sim/scenario/scenario_format.h"
@@ -440,25 +441,37 @@ Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* mo
 }
 
 Result<Scenario> read_overridden(YamlNode& root, const std::vector<std::string>& overrides) {
+  OpenedScenario opened{std::move(root), {}};
+  auto scenario = read_opened(opened, overrides);
+  root = std::move(opened.root);
+  return scenario;
+}
+
+Result<Scenario> read_opened(OpenedScenario& opened, const std::vector<std::string>& overrides) {
   OverrideLog log;
-  if (Diagnostics problems = override_by_arguments(root, overrides, log); !problems.empty())
+  if (Diagnostics problems = override_by_arguments(opened.root, overrides, log); !problems.empty())
     return problems;
-  auto scenario = read_scenario_tree(root);
-  if (scenario) scenario->notes.insert(scenario->notes.begin(), log.notes.begin(), log.notes.end());
+  if (auto missing = missing_machine(opened.assumed, opened.root)) return Diagnostics{*missing};
+  auto scenario = read_scenario_tree(opened.root);
+  if (!scenario) return scenario;
+  if (auto note = assumption_note(opened.assumed, opened.root))
+    log.notes.insert(log.notes.begin(), *std::move(note));
+  scenario->notes.insert(scenario->notes.begin(), log.notes.begin(), log.notes.end());
   return scenario;
 }
 
 Result<Scenario> read_scenario(const std::string& path, const std::vector<std::string>& overrides) {
-  auto root = read_yaml(path);
-  if (!root) return root.problems();
-  return read_overridden(*root, overrides);
+  auto opened = open_scenario(path, BareLayout::one_stage);
+  if (!opened) return opened.problems();
+  return read_opened(*opened, overrides);
 }
 
 Result<Scenario> parse_scenario(const std::shared_ptr<const Source>& source,
                                 const std::vector<std::string>& overrides) {
   auto root = parse_yaml(source);
   if (!root) return root.problems();
-  return read_overridden(*root, overrides);
+  OpenedScenario opened = opened_scenario(*std::move(root), BareLayout::one_stage);
+  return read_opened(opened, overrides);
 }
 
 }  // namespace plumbline

@@ -32,6 +32,7 @@ namespace plumbline {
 
 class KernelModel;
 struct ModelSection;
+struct OpenedScenario;
 struct YamlNode;
 
 /// The schedule section.
@@ -119,7 +120,8 @@ struct Scenario {
   }
 };
 
-/// Reads a scenario and the files it names; `key=value` overrides are put into its tree first.
+/// Reads a scenario and the files it names; `key=value` overrides are put into its tree first. A
+/// config.json is a scenario, too (sim/scenario/bare_model.h), and a note says what was assumed.
 /// Paths in the file are relative to it; paths in overrides are relative to the current folder.
 /// Errors: all errors of the scenario at once; then all errors of the files it names.
 Result<Scenario> read_scenario(const std::string& path, const std::vector<std::string>& overrides);
@@ -130,6 +132,9 @@ Result<Scenario> parse_scenario(const std::shared_ptr<const Source>& source,
 
 /// The same for a tree. The overrides are written into it.
 Result<Scenario> read_overridden(YamlNode& root, const std::vector<std::string>& overrides);
+
+/// The same for a scenario that was opened.
+Result<Scenario> read_opened(OpenedScenario& opened, const std::vector<std::string>& overrides);
 
 /// The same for a tree without overrides. `model`, if given, is the result of reading its model
 /// section; the section itself is then ignored.

@@ -68,6 +68,8 @@ class ScenarioResolver {
     DeviceGroup group = scenario_.model->profile.group;
     if (written_.transformer) group.devices = written_.transformer->group();
     if (auto refused = resolve_gpus(written_.cluster, group)) return problems_.push_back(*refused);
+    if (auto note = assumed_network_note(written_.cluster))
+      scenario_.notes.push_back(*std::move(note));
     scenario_.cluster = written_.cluster.cluster;
     scenario_.cluster_given = written_.cluster.given;
     scenario_.neighbours_slow = written_.cluster.neighbours_slow;

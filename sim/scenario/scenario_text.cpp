@@ -17,7 +17,9 @@ bool touches_model(const YamlOverride* change) { return change->path.front().tex
 
 }  // namespace
 
-ScenarioText::ScenarioText(YamlNode root) : root_(std::move(root)) {
+ScenarioText::ScenarioText(OpenedScenario opened)
+    : root_(std::move(opened.root)), assumed_(std::move(opened.assumed)) {
+  if (!assumed_.empty()) return;  // a note tells what is left of the model's keys
   YamlNode::Entry* model = entry_of(root_, "model");
   if (!model || model->value.kind != YamlNode::Kind::map) return;
   Diagnostics problems;
@@ -32,15 +34,15 @@ ScenarioText::ScenarioText(YamlNode root) : root_(std::move(root)) {
 }
 
 Result<ScenarioText> ScenarioText::open(const std::string& path) {
-  auto root = read_yaml(path);
-  if (!root) return root.problems();
-  return ScenarioText(*std::move(root));
+  auto opened = open_scenario(path, BareLayout::one_stage);
+  if (!opened) return opened.problems();
+  return ScenarioText(*std::move(opened));
 }
 
 Result<ScenarioText> ScenarioText::parse(const std::shared_ptr<const Source>& source) {
   auto root = parse_yaml(source);
   if (!root) return root.problems();
-  return ScenarioText(*std::move(root));
+  return ScenarioText(opened_scenario(*std::move(root), BareLayout::one_stage));
 }
 
 Result<Scenario> ScenarioText::read(const std::vector<const YamlOverride*>& changes) const {
@@ -52,8 +54,11 @@ Result<Scenario> ScenarioText::read(const std::vector<const YamlOverride*>& chan
     if (auto wrong = override_scenario(root, *change, log)) problems.push_back(*std::move(wrong));
   }
   if (!problems.empty()) return problems;
+  if (auto missing = missing_machine(assumed_, root)) return Diagnostics{*missing};
   auto scenario = read_scenario_tree(root, model_is_known ? model_.get() : nullptr);
-  if (scenario) scenario->notes.insert(scenario->notes.begin(), log.notes.begin(), log.notes.end());
+  if (!scenario) return scenario;
+  if (auto note = assumption_note(assumed_, root)) log.notes.insert(log.notes.begin(), *note);
+  scenario->notes.insert(scenario->notes.begin(), log.notes.begin(), log.notes.end());
   return scenario;
 }
 

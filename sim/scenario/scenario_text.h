@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/scenario/axes.h"
+#include "sim/scenario/bare_model.h"
 #include "sim/scenario/scenario.h"
 
 namespace plumbline {
@@ -26,9 +27,10 @@ class ScenarioText {
   const YamlNode& root() const { return root_; }
 
  private:
-  explicit ScenarioText(YamlNode root);
+  explicit ScenarioText(OpenedScenario opened);
 
   YamlNode root_;
+  std::vector<std::string> assumed_;
   YamlNode without_model_;  ///< The tree without the model's keys and the sweep section.
   std::shared_ptr<const ModelSection> model_;  ///< Null if the section has errors.
 };

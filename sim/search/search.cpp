@@ -96,20 +96,22 @@ void describe(Layout& layout, const Scenario& scenario, const Outcome& outcome) 
 
 Result<Search> Search::open(const std::string& path, const std::vector<std::string>& arguments,
                             bool free) {
-  auto root = read_yaml(path);
-  if (!root) return root.problems();
-  return make(*std::move(root), arguments, free);
+  auto opened = open_scenario(path, BareLayout::open);
+  if (!opened) return opened.problems();
+  return make(*std::move(opened), arguments, free);
 }
 
 Result<Search> Search::parse(const std::shared_ptr<const Source>& source,
                              const std::vector<std::string>& arguments, bool free) {
   auto root = parse_yaml(source);
   if (!root) return root.problems();
-  return make(*std::move(root), arguments, free);
+  return make(opened_scenario(*std::move(root), BareLayout::open), arguments, free);
 }
 
-Result<Search> Search::make(YamlNode root, const std::vector<std::string>& arguments, bool free) {
+Result<Search> Search::make(OpenedScenario opened, const std::vector<std::string>& arguments,
+                            bool free) {
   Search search;
+  YamlNode& root = opened.root;
   std::erase_if(root.entries, [](const YamlNode::Entry& entry) { return entry.key == "sweep"; });
   search.root_ = std::move(root);
   SearchFacts& facts = search.facts_;
@@ -144,7 +146,13 @@ Result<Search> Search::make(YamlNode root, const std::vector<std::string>& argum
     OverrideLog log;
     Diagnostics wrong = override_by_arguments(combination.root, overrides, log);
     if (!wrong.empty()) return wrong;
-    if (search.combinations_.empty()) facts.notes = log.notes;
+    if (auto missing = missing_machine(opened.assumed, combination.root))
+      return Diagnostics{*missing};
+    if (search.combinations_.empty()) {
+      if (auto note = assumption_note(opened.assumed, combination.root))
+        facts.notes.push_back(*std::move(note));
+      facts.notes.insert(facts.notes.end(), log.notes.begin(), log.notes.end());
+    }
     search.combinations_.push_back(std::move(combination));
     if (auto refused = search.add_families(search.combinations_.size() - 1)) return *refused;
   }

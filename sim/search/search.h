@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/yaml.h"
+#include "sim/scenario/bare_model.h"
 #include "sim/search/search_result.h"
 
 namespace plumbline {
@@ -54,7 +55,8 @@ class Search {
     std::shared_ptr<const ModelSection> model;  ///< Null if layouts change the model.
   };
 
-  static Result<Search> make(YamlNode root, const std::vector<std::string>& arguments, bool free);
+  static Result<Search> make(OpenedScenario opened, const std::vector<std::string>& arguments,
+                             bool free);
   void note_what_holds(const Scenario& one);
   /// The scenario under some of the first combination's overrides: those that are the same in all
   /// combinations, and those that set a key that the file does not give. `chosen` gets the values

@@ -9,6 +9,7 @@
 
 #include "schedules/order/check.h"
 #include "schedules/order/pairs.h"
+#include "sim/scenario/placement.h"
 #include "sim/setup/file_order.h"
 #include "sim/setup/setup_checks.h"
 

@@ -9,6 +9,7 @@
 #include "sim/planning/planning.h"
 #include "sim/planning/predict.h"
 #include "sim/scenario/axes.h"
+#include "sim/scenario/bare_model.h"
 #include "sim/scenario/overrides.h"
 #include "sim/whatif/likeness.h"
 
@@ -46,9 +47,9 @@ bool is_infeasible(const Diagnostics& problems) {
 /// Predicts a scenario, and adds its keys to the run.
 Result<ComparedRun> predict_run(const std::string& path, const std::vector<std::string>& overrides,
                                 std::string title) {
-  auto root = read_yaml(path);
-  if (!root) return root.problems();
-  auto scenario = read_overridden(*root, overrides);
+  auto opened = open_scenario(path, BareLayout::one_stage);
+  if (!opened) return opened.problems();
+  auto scenario = read_opened(*opened, overrides);
   if (!scenario) return scenario.problems();
   const auto settled = resolve_plan(*std::move(scenario));
   if (!settled) return settled.problems();
@@ -56,13 +57,17 @@ Result<ComparedRun> predict_run(const std::string& path, const std::vector<std::
   if (!prediction) return prediction.problems();
   ComparedRun run =
       compared(std::make_shared<const Outcome>(*std::move(prediction)), std::move(title));
-  run.keys = written_keys(*root);
+  run.keys = written_keys(opened->root);
   return run;
 }
 
 }  // namespace
 
-bool is_result(const std::string& path) { return path.ends_with(".json"); }
+bool is_result(const std::string& path) {
+  if (!path.ends_with(".json")) return false;
+  const auto root = read_yaml(path);
+  return !root || !is_bare_model(*root);
+}
 
 Result<ComparedRuns> compared_runs(const std::vector<std::string>& paths,
                                    const std::vector<std::vector<std::string>>& combinations) {

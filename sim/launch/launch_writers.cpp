@@ -1,0 +1,76 @@
+// The launchers by their names, and what their writers share.
+//
+// SPDX-License-Identifier: MIT
+#include "sim/launch/launch_writers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/bug.h"
+#include "sim/launch/megatron_writer.h"
+
+namespace plumbline {
+namespace {
+
+Result<EmittedLaunch> megatron_launch(const ScenarioLaunch& made) {
+  auto text = megatron_text(made);
+  if (!text) return text.problems();
+  return EmittedLaunch{*std::move(text), {}};
+}
+
+struct Launcher {
+  std::string_view name;
+  Result<EmittedLaunch> (*write)(const ScenarioLaunch& made);
+};
+
+constexpr std::array<Launcher, 5> kLaunchers = {{{"megatron", megatron_launch},
+                                                 {"nemo", nemo_launch},
+                                                 {"torchtitan", torchtitan_launch},
+                                                 {"nanotron", nanotron_launch},
+                                                 {"deepspeed", deepspeed_launch}}};
+
+}  // namespace
+
+std::vector<std::string> launcher_names() {
+  std::vector<std::string> names;
+  names.reserve(kLaunchers.size());
+  for (const Launcher& launcher : kLaunchers) names.emplace_back(launcher.name);
+  return names;
+}
+
+Result<EmittedLaunch> emitted_launch(std::string_view launcher, const ScenarioLaunch& made) {
+  const auto found = std::find_if(kLaunchers.begin(), kLaunchers.end(),
+                                  [&](const Launcher& one) { return one.name == launcher; });
+  PLUMBLINE_CHECK(found != kLaunchers.end(), launcher);
+  return found->write(made);
+}
+
+Diagnostic no_such_schedule(std::string_view launcher, const Launch& launch, std::string has) {
+  Diagnostic wrong;
+  wrong.message = fmt::format("{} has no schedule '{}'", launcher, launch.schedule);
+  wrong.help = "schedule.name: " + std::move(has);
+  return wrong;
+}
+
+std::string comments_of(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += fmt::format("# {}\n", note);
+  return text;
+}
+
+std::int64_t copies_of(const Launch& launch) {
+  return launch.gpus / (launch.tensor * launch.context * launch.pipeline);
+}
+
+std::int64_t rounds_of(const Launch& launch) {
+  return launch.mini_batch_size / (launch.micro_batch_size * copies_of(launch));
+}
+
+std::optional<std::int64_t> steps_of(const Launch& launch) {
+  if (!launch.tokens) return std::nullopt;
+  return std::max<std::int64_t>(1, *launch.tokens / (launch.mini_batch_size * launch.sequence));
+}
+
+}  // namespace plumbline

@@ -1,0 +1,160 @@
+// torchtitan's configuration as a launch.
+//
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "base/toml_tree.h"
+#include "sim/launch/torchtitan_names.h"
+#include "sim/launch/torchtitan_reader.h"
+#include "tests/support/text_source.h"
+#include "tests/support/transformers.h"
+
+namespace plumbline::test {
+namespace {
+
+Result<ReadLaunch> read(const std::string& text, std::optional<std::int64_t> gpus = 64) {
+  Diagnostics problems;
+  LaunchArguments arguments(problems);
+  const auto root = parse_toml(text_source("titan.toml", text));
+  REQUIRE_MESSAGE(root, (root ? "" : to_text(root.problems())));
+  arguments.add_tree(*root, /*by_path=*/true);
+  return read_torchtitan(std::move(arguments), problems, {.config = "", .gpus = gpus});
+}
+
+std::string refusal(const std::string& text, std::optional<std::int64_t> gpus = 64) {
+  const auto found = read(text, gpus);
+  REQUIRE_FALSE(found);
+  return found.problems().front().message;
+}
+
+const std::string kModel = "[model]\nname = \"llama3\"\nflavor = \"8B\"\n";
+
+TEST_CASE("a configuration without a pipeline is read, with its defaults") {
+  const auto found = read(kModel +
+                          "[training]\nseq_len = 8192\nlocal_batch_size = 2\nsteps = 1_000\n"
+                          "[optimizer]\nname = \"AdamW\"\nlr = 3e-4\n"
+                          "[parallelism]\ntensor_parallel_degree = 8\n"
+                          "enable_async_tensor_parallel = true\n"
+                          "[compile]\nenable = true\ncomponents = [\"model\", \"loss\"]\n"
+                          "[activation_checkpoint]\nmode = \"full\"\n");
+  REQUIRE_MESSAGE(found, (found ? "" : to_text(found.problems())));
+  const Launch& launch = found->launch;
+  CHECK(launch.gpus == 64);
+  CHECK(launch.tensor == 8);
+  CHECK(launch.sequence_parallel);
+  CHECK(launch.pipeline == 1);
+  CHECK(launch.zero == 3);
+  CHECK(launch.micro_batch_size == 2);
+  CHECK(launch.mini_batch_size == 16);  // of eight copies
+  CHECK(launch.sequence == 8192);
+  CHECK(launch.tokens == 16 * 8192 * 1000);
+  CHECK(launch.recompute == "layers");
+  CHECK_FALSE(launch.recompute_layers);
+  CHECK(launch.gradients == 2);
+  CHECK(launch.optimizer_state == 5);
+  CHECK(found->not_modelled ==
+        std::vector<std::string>{"parallelism.enable_async_tensor_parallel"});
+  CHECK(found->no_effect == std::vector<std::string>{"optimizer.lr", "compile.components"});
+}
+
+TEST_CASE("a pipeline is cut as torchtitan cuts it") {
+  const auto found = read(kModel +
+                          "[training]\nlocal_batch_size = 16\n"
+                          "[parallelism]\npipeline_parallel_degree = 4\n"
+                          "pipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+                          "pipeline_parallel_microbatch_size = 2\n"
+                          "[activation_checkpoint]\nmode = \"selective\"\n"
+                          "selective_ac_option = \"op\"\n");
+  REQUIRE_MESSAGE(found, (found ? "" : to_text(found.problems())));
+  const Launch& launch = found->launch;
+  CHECK(launch.schedule == "interleaved-1f1b");
+  CHECK(launch.chunks == 2);
+  CHECK(launch.layout == "Et*4|t*5|t*4|t*4|t*4|t*4|t*4|t*3L");
+  CHECK(launch.micro_batch_size == 2);
+  CHECK(launch.mini_batch_size == 256);
+  CHECK(launch.zero == 1);  // parameters stay, gradients are reduced at the end
+  CHECK(launch.recompute == "selective");
+  const auto thin = read(kModel +
+                         "[parallelism]\npipeline_parallel_degree = 4\n"
+                         "pipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+                         "pipeline_parallel_layers_per_stage = 3\n");
+  REQUIRE(thin);
+  CHECK(thin->launch.chunks == 3);  // 34 layers, as the ends count
+  // Every second block of each stage, where nothing is said.
+  CHECK(thin->launch.recompute == "layers");
+  CHECK(thin->launch.recompute_layers == 1);
+}
+
+TEST_CASE("layouts have all blocks, and ends that are lighter") {
+  CHECK(torchtitan_layout(32, 4, 1, 1) == "Et*8|t*9|t*8|t*7L");
+  CHECK(torchtitan_layout(30, 4, 1, 1) == "Et*7|t*8|t*8|t*7L");
+  CHECK(torchtitan_layout(2, 2, 1, 1) == "Et|tL");
+  CHECK(torchtitan_layout(4, 2, 0, 0) == "Et*2|t*2L");
+  CHECK(torchtitan_layout(2, 8, 1, 1).empty());
+  CHECK(torchtitan_layout(8, 4, 5, 1).empty());
+}
+
+TEST_CASE("what cannot be read is refused with what is needed") {
+  CHECK(refusal("[model]\nname = \"flux\"\nflavor = \"dev\"\n") ==
+        "the sizes of 'dev' of 'flux' are not known here");
+  CHECK(refusal(kModel, std::nullopt) == "the number of GPUs is not given");
+  CHECK(refusal(kModel + "[parallelism]\ntensor_parallel_degree = 3\n") ==
+        "64 GPUs are not divided by 3, which the other degrees make");
+  CHECK(refusal(kModel + "[parallelism]\ndata_parallel_shard_degree = 8\n") ==
+        "the degrees make 8 GPUs, but --gpus is 64");
+  CHECK(refusal(kModel + "[parallelism]\npipeline_parallel_degree = 2\n"
+                         "pipeline_parallel_schedule = \"Mine\"\n") ==
+        "the schedule 'Mine' is not known here");
+  CHECK(refusal(kModel + "[training]\nlocal_batch_size = 3\nglobal_batch_size = 100\n") ==
+        "training.global_batch_size is 100, which 3 samples on each of 64 copies do not divide");
+}
+
+TEST_CASE("models have about as many parameters as their names say") {
+  const auto check = [](std::string_view name, std::string_view flavor, double billions) {
+    CAPTURE(flavor);
+    const TorchtitanModel* model = find_torchtitan_model(name, flavor);
+    REQUIRE(model);
+    const std::string config = config_of(*model);
+    const double parameters =
+        static_cast<double>(profile_of(config, tokens(16)).totals.parameters.value());
+    CHECK(parameters / 1e9 == doctest::Approx(billions).epsilon(0.005));
+    CHECK(torchtitan_model_of(config) == model);
+  };
+  check("llama3", "8B", 8.03);
+  check("llama3", "8B_flex", 8.03);
+  check("llama3", "70B", 70.55);
+  check("llama3", "405B", 405.85);
+  check("qwen3", "0.6B", 0.596);
+  check("qwen3", "1.7B", 1.72);
+  check("qwen3", "4B", 4.02);
+  check("qwen3", "8B", 8.19);
+  check("qwen3", "14B", 14.77);
+  check("qwen3", "32B", 32.76);
+  check("qwen3", "30B-A3B", 30.5);
+  check("qwen3", "235B-A22B", 235.1);
+  check("deepseek_v3", "16B", 15.7);
+  check("deepseek_v3", "236B", 235.7);
+  check("deepseek_v3", "671B", 671.0);
+  CHECK(find_torchtitan_model("llama3", "9B") == nullptr);
+  CHECK(torchtitan_model_of("{}") == nullptr);
+}
+
+TEST_CASE("TOML is a tree with places") {
+  const auto root = parse_toml(
+      text_source("t.toml", "b = 1\na = [1.5, \"x\"]\n[s.t]\nflag = true\nday = 1979-05-27\n"));
+  REQUIRE(root);
+  REQUIRE(root->entries.size() == 3);
+  CHECK(root->entries[0].key == "b");  // in the order of the file
+  CHECK(root->entries[1].value.items[0].text == "1.5");
+  CHECK(root->entries[2].value.entries[0].value.entries[1].value.text == "1979-05-27");
+  CHECK(root->entries[2].value.entries[0].value.entries[0].mark.line == 4);
+  const auto wrong = parse_toml(text_source("t.toml", "a = 1\nb = = 2\n"));
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.problems().front().mark.line == 2);
+  CHECK(wrong.problems().front().message.starts_with("not valid TOML: "));
+}
+
+}  // namespace
+}  // namespace plumbline::test
