@@ -21,14 +21,17 @@ void add_emit_option(CLI::App& command, std::string& launcher) {
 }
 
 int emit_launch(const std::string& launcher, const Scenario& scenario, const Outcome& outcome,
-                const std::string& output) {
-  const auto made = launch_of(scenario, outcome.setup);
+                const std::string& output, const std::vector<std::string>& notes,
+                const std::string& order_file) {
+  auto made = launch_of(scenario, outcome.setup);
   if (!made) return fail(made.problems());
+  made->order_file = order_file;
   const auto emitted = emitted_launch(launcher, *made);
   if (!emitted) return fail(emitted.problems());
   say(fmt::format("predicted: {}\n", bill_sentence(outcome)));
-  for (const std::string& note : outcome.setup.notes) say(fmt::format("note: {}\n", note));
-  for (const std::string& note : emitted->notes) say(fmt::format("note: {}\n", note));
+  for (const auto* told : {&notes, &outcome.setup.notes, &emitted->notes}) {
+    for (const std::string& note : *told) say(fmt::format("note: {}\n", note));
+  }
   return write_output(emitted->text, output);
 }
 

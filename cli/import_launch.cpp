@@ -95,9 +95,11 @@ std::string summary(const Launch& launch, const std::string& output) {
 
 /// The path of --model as a scenario at `output` has to name it.
 std::string path_from(const std::string& output, const std::string& model) {
-  const std::filesystem::path path(model);
-  if (output.empty() || path.is_absolute()) return model;
-  return path.lexically_proximate(std::filesystem::path(output).parent_path()).string();
+  namespace fs = std::filesystem;
+  if (output.empty() || fs::path(model).is_absolute()) return model;
+  const fs::path folder = fs::path(output).parent_path();
+  if (!folder.is_absolute()) return fs::path(model).lexically_proximate(folder).string();
+  return fs::absolute(model).lexically_normal().string();
 }
 
 LaunchGiven given_of(const ImportedLaunch& given) {

@@ -93,7 +93,7 @@ int order(const OrderArguments& arguments) {
   if (arguments.emit.empty()) return write_output(order_text(report), "");
   const auto outcome = predict(answer->scenario, Evaluation::fastest);
   if (!outcome) return fail(outcome.problems());
-  return emit_launch(arguments.emit, answer->scenario, *outcome, "");
+  return emit_launch(arguments.emit, answer->scenario, *outcome, "", {}, arguments.output);
 }
 
 }  // namespace
@@ -110,6 +110,7 @@ void add_order(CLI::App& app, int& exit_code) {
   command->add_flag("--communication", arguments->communication,
                     "write SEND and RECV too, as PyTorch's runtime takes them");
   add_emit_option(*command, arguments->emit);
+  command->get_option("--emit")->excludes(command->get_option("--communication"));
   command->callback([arguments, &exit_code] { exit_code = order(*arguments); });
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -40,9 +41,19 @@ int write_missing(const Search& search, const SearchPart& part, const std::strin
   return code;
 }
 
+/// The notes that are not among `others`.
+std::vector<std::string> without(std::vector<std::string> notes,
+                                 const std::vector<std::string>& others) {
+  std::erase_if(notes, [&](const std::string& note) {
+    return std::find(others.begin(), others.end(), note) != others.end();
+  });
+  return notes;
+}
+
 /// Writes the launcher's command line for the best layout.
 int emit_best(const Search& search, SearchPart part, SearchSelection selection,
               const SearchArguments& arguments) {
+  const std::vector<std::string>& notes = search.facts().notes;
   const SearchReport told = report(std::move(part), std::move(selection));
   if (told.rows.empty()) {
     say("error: no layout is left whose command line could be written\n");
@@ -52,7 +63,8 @@ int emit_best(const Search& search, SearchPart part, SearchSelection selection,
   if (!scenario) return fail(scenario.problems());
   const auto outcome = predict(*scenario, Evaluation::fastest);
   if (!outcome) return fail(outcome.problems());
-  return emit_launch(arguments.emit, *scenario, *outcome, arguments.output);
+  return emit_launch(arguments.emit, *scenario, *outcome, arguments.output,
+                     without(notes, outcome->setup.notes));
 }
 
 int search_all(const SearchArguments& arguments) {

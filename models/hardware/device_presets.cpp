@@ -22,6 +22,7 @@ constexpr std::string_view kH100 =
 constexpr std::string_view kDgxA100 = "ConnectX-6 of 200 Gbit/s for each GPU, as in a DGX A100";
 constexpr std::string_view kDgxH100 = "ConnectX-7 of 400 Gbit/s for each GPU, as in a DGX H100";
 constexpr std::string_view kDgxH200 = "ConnectX-7 of 400 Gbit/s for each GPU, as in a DGX H200";
+constexpr std::string_view kDgxH800 = "ConnectX-7 of 400 Gbit/s for each GPU, as in a DGX H800";
 constexpr std::string_view kDgxB200 = "ConnectX-7 of 400 Gbit/s for each GPU, as in a DGX B200";
 constexpr std::string_view kDgxB300 = "ConnectX-8 of 800 Gbit/s for each GPU, as in a DGX B300";
 constexpr std::string_view kGb200 = "ConnectX-7 of 400 Gbit/s for each GPU, as in a GB200 NVL72";
@@ -163,7 +164,7 @@ constexpr std::array kPresets = {
                   "into-politically-defined-ai-chips",
         .host_bandwidth = gb_per_second(64),
         .network_bandwidth = gb_per_second(50),
-        .network = kDgxH100},
+        .network = kDgxH800},
     DevicePreset{.name = "l40s",
                  .peak_gflops = {91'600, 362'050, 362'050, 733'000},
                  .memory_bandwidth = gb_per_second(864),

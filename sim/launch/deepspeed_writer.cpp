@@ -19,6 +19,12 @@ std::vector<std::string> deepspeed_notes(const ScenarioLaunch& made) {
                   "tokens, and the model is {}",
                   launch.gpus / launch.gpus_per_server, launch.gpus_per_server, launch.sequence,
                   launch.config));
+  tell_unsaid(launch, "DeepSpeed", notes);
+  if (launch.recompute == "layers")
+    notes.emplace_back(
+        "the program recomputes blocks by calling DeepSpeed's checkpointing: the key alone "
+        "switches "
+        "nothing on");
   if (launch.expert > 1)
     notes.push_back(fmt::format("the program puts experts on {} GPUs: no key does", launch.expert));
   if (launch.recompute == "selective")

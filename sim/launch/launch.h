@@ -21,6 +21,7 @@ struct Launch {
   std::string dtype = "bf16";  ///< As model.dtype has it.
   bool fp8 = false;            ///< Linear layers multiply in fp8.
   bool mtp = false;            ///< Modules that predict further tokens are trained.
+  std::string stack;  ///< The software, as cluster.device.stack has it; "" = the usual one.
   bool flash_attention = true;
   bool fused_loss = false;  ///< Cross entropy is one op.
   std::optional<double> attention_dropout, hidden_dropout;

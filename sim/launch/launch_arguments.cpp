@@ -24,9 +24,13 @@ std::string plain_name(std::string_view text) {
   return name;
 }
 
-/// 4096 of "4_096", "4096.0" and "4.096e3".
+/// 4096 of "4_096", "4096.0" and "4.096e3"; -1 of "-1".
 std::optional<std::int64_t> whole(std::string text) {
   std::erase(text, '_');
+  if (text.starts_with('-')) {
+    const auto size = parse_count(text.substr(1));
+    return size.value ? std::optional(-*size.value) : std::nullopt;
+  }
   if (const auto count = parse_count(text); count.value) return count.value;
   const auto real = parse_real(text);
   if (!real.value || *real.value > 1e15) return std::nullopt;

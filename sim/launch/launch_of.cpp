@@ -171,6 +171,10 @@ class LaunchMaker {
   }
 
   void set_memory() {
+    if (scenario_.schedule.offload)
+      note(
+          "activations in the hosts' memory (schedule.offload) are not written: no launcher here "
+          "takes a share");
     launch().zero = static_cast<std::int64_t>(scenario_.sharded);
     launch().gathers_with_forward = scenario_.gather_ahead;
     // Where the scenario gives no size, only data-parallel has one that a launcher must be told.

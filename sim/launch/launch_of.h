@@ -16,6 +16,7 @@ namespace plumbline {
 struct ScenarioLaunch {
   Launch launch;
   std::vector<std::string> notes;
+  std::string order_file;  ///< The CSV of a found order; "" = not written yet.
 };
 
 /// The launch of a scenario with this setup: every open choice as it was made. Errors, at the

@@ -125,6 +125,7 @@ std::string scenario_text(const ReadLaunch& read, const LaunchSetting& setting) 
   FlowMap device;
   device.add("preset", setting.device);
   device.add("network", setting.network);
+  if (!launch.stack.empty()) device.add("stack", launch.stack);
   cluster.add("device", std::move(device).pieces());
   add_section(text, "cluster", std::move(cluster));
   FlowMap plan;

@@ -54,6 +54,20 @@ Diagnostic no_such_schedule(std::string_view launcher, const Launch& launch, std
   return wrong;
 }
 
+void tell_unsaid(const Launch& launch, std::string_view launcher, std::vector<std::string>& notes) {
+  const auto tell = [&](bool is_used, std::string_view what) {
+    if (is_used) notes.push_back(fmt::format("{} has no key for {}", launcher, what));
+  };
+  tell(launch.attention_dropout.value_or(0) > 0 || launch.hidden_dropout.value_or(0) > 0,
+       "dropout");
+  tell(launch.fused_loss, "cross entropy as one op");
+  tell(!launch.flash_attention, "attention without FlashAttention");
+  tell(launch.overlapped_pairs && launcher != "torchtitan", "overlapping pairs of F and B");
+  tell(launch.mtp, "modules that predict further tokens");
+  tell(launch.zero > 0 && launch.gathers_with_forward && launcher == "nanotron",
+       "gathering parameters beside the forward");
+}
+
 std::string comments_of(const std::vector<std::string>& notes) {
   std::string text;
   for (const std::string& note : notes) text += fmt::format("# {}\n", note);

@@ -36,6 +36,9 @@ Result<EmittedLaunch> nemo_launch(const ScenarioLaunch& made);
 
 /// An error: `launcher` has no such schedule, with those that it has.
 Diagnostic no_such_schedule(std::string_view launcher, const Launch& launch, std::string has);
+/// Adds notes on what the formats of `launcher` have no key for, and other programs' defaults
+/// decide: dropout, fused losses, plain attention, overlapped pairs, modules for further tokens.
+void tell_unsaid(const Launch& launch, std::string_view launcher, std::vector<std::string>& notes);
 /// "# note", a line each.
 std::string comments_of(const std::vector<std::string>& notes);
 /// The copies of the pipeline, and the micro-batches that each trains before an update.

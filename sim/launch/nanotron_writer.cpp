@@ -98,6 +98,7 @@ class NanotronWriter {
   }
 
   void tell_what_is_missing() {
+    tell_unsaid(launch_, "nanotron", notes_);
     if (launch_.fp8) notes_.emplace_back("nanotron does not multiply in fp8");
     notes_.emplace_back("general, tokenizer, data_stages, and rates of optimizer are yours");
   }

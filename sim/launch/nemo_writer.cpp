@@ -46,24 +46,26 @@ class NemoWriter {
     key("tensor_model_parallel_size", launch_.tensor);
     key("sequence_parallel", launch_.sequence_parallel && launch_.tensor > 1);
     key("pipeline_model_parallel_size", launch_.pipeline);
-    if (!launch_.layout.empty()) {
-      key("pipeline_model_parallel_layout", fmt::format("\"{}\"", launch_.layout));
-    } else if (launch_.chunks > 1) {
-      key("virtual_pipeline_model_parallel_size", launch_.chunks);
-    }
+    // A null takes back what a recipe says.
+    key("pipeline_model_parallel_layout",
+        launch_.layout.empty() ? "null" : fmt::format("\"{}\"", launch_.layout));
+    const bool has_chunks = launch_.layout.empty() && launch_.chunks > 1;
+    key("virtual_pipeline_model_parallel_size",
+        has_chunks ? std::to_string(launch_.chunks) : "null");
     key("context_parallel_size", launch_.context);
     if (launch_.context > 1) key("cp_comm_type", launch_.context_by_heads ? "a2a" : "p2p");
+    key("expert_model_parallel_size", launch_.expert);
     if (launch_.expert > 1) {
-      key("expert_model_parallel_size", launch_.expert);
       key("expert_tensor_parallel_size", launch_.expert_tensor);
       key("moe_token_dispatcher_type", launch_.dispatch_per_server ? "flex" : "alltoall");
     }
-    if (launch_.fused_loss) key("cross_entropy_loss_fusion", true);
+    key("cross_entropy_loss_fusion", launch_.fused_loss);
     if (!launch_.flash_attention) key("attention_backend", "unfused");
     if (launch_.overlapped_pairs) key("overlap_moe_expert_parallel_comm", true);
   }
 
   void add_recomputation() {
+    if (launch_.recompute == "none") key("recompute_granularity", "null");
     if (launch_.recompute == "layers") {
       key("recompute_granularity", "full");
       key("recompute_method", launch_.recompute_layers ? "block" : "uniform");
@@ -83,11 +85,17 @@ class NemoWriter {
     key("micro_batch_size", launch_.micro_batch_size);
     key("global_batch_size", launch_.mini_batch_size);
     if (const auto steps = steps_of(launch_)) key("train_iters", *steps);
-    if (launch_.dtype == "fp32") return;
-    text_ +=
-        fmt::format("mixed_precision: {}\n", launch_.fp8 ? "bf16_with_fp8_delayed_scaling_mixed"
-                                             : launch_.dtype == "fp16" ? "fp16_mixed"
-                                                                       : "bf16_mixed");
+    text_ += fmt::format("dataset:\n  seq_length: {}\n", launch_.sequence);
+    if (launch_.gradients <= 1 && launch_.dtype != "fp32")
+      notes_.emplace_back(
+          "gradients in bf16 need a MixedPrecisionConfig with grad_reduce_in_fp32: false");
+    text_ += fmt::format("mixed_precision: {}\n", precision());
+  }
+
+  std::string_view precision() const {
+    if (launch_.dtype == "fp32") return "null";
+    if (launch_.fp8) return "bf16_with_fp8_delayed_scaling_mixed";
+    return launch_.dtype == "fp16" ? "fp16_mixed" : "bf16_mixed";
   }
 
   void add_sharding() {

@@ -52,9 +52,11 @@ TorchtitanModel deepseek(std::string_view flavor, std::int64_t layers, std::int6
 
 std::vector<TorchtitanModel> make_models() {
   std::vector<TorchtitanModel> models = {
+      {"llama3", "debugmodel", 6, 256, 16, 16, 16, 768, 2048},
       llama("8B", 32, 4096, 32, 14'336),
       llama("70B", 80, 8192, 64, 28'672),
       llama("405B", 126, 16'384, 128, 53'248),
+      {"qwen3", "debugmodel", 8, 256, 16, 8, 128, 3072, 2048, true},
       qwen("0.6B", 28, 1024, 16, 3072, true),
       qwen("1.7B", 28, 2048, 16, 6144, true),
       qwen("4B", 36, 2560, 32, 9728, true),
@@ -143,14 +145,27 @@ std::string config_of(const TorchtitanModel& model) {
 const TorchtitanModel* torchtitan_model_of(const std::string& config) {
   const Json given = Json::parse(config, nullptr, /*allow_exceptions=*/false);
   if (!given.is_object()) return nullptr;
+  // What a config.json of these families leaves out has these values.
+  Json usual = {{"tie_word_embeddings", false},
+                {"n_group", 1},
+                {"topk_group", 1},
+                {"first_k_dense_replace", 0},
+                {"q_lora_rank", nullptr}};
+  const auto number = [&](const char* key) {
+    return given.contains(key) && given[key].is_number_integer() ? given[key].get<std::int64_t>()
+                                                                 : 0;
+  };
+  if (const std::int64_t heads = number("num_attention_heads"); heads > 0) {
+    usual["num_key_value_heads"] = heads;
+    usual["head_dim"] = number("hidden_size") / heads;
+  }
   const auto same = [&](const TorchtitanModel& model) {
     const Json own = Json::parse(config_of(model));
-    for (const char* key : {"model_type", "hidden_size", "num_hidden_layers", "num_attention_heads",
-                            "num_key_value_heads", "intermediate_size", "vocab_size",
-                            "n_routed_experts", "num_experts", "moe_intermediate_size"}) {
-      if (own.contains(key) && (!given.contains(key) || given[key] != own[key])) return false;
-    }
-    return true;
+    return std::all_of(own.items().begin(), own.items().end(), [&](const auto& item) {
+      if (item.key() == "num_nextn_predict_layers") return true;  // not trained there
+      const Json& source = given.contains(item.key()) ? given : usual;
+      return source.contains(item.key()) && source[item.key()] == item.value();
+    });
   };
   const auto found = std::find_if(models().begin(), models().end(), same);
   return found == models().end() ? nullptr : &*found;

@@ -4,6 +4,7 @@
 #include "sim/launch/torchtitan_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -24,7 +25,6 @@ constexpr std::string_view kIdleKeys[] = {"job.",
                                           "experimental.custom",
                                           "lr_scheduler.",
                                           "validation.",
-                                          "quantize.",
                                           "model.hf_assets_path",
                                           "model.tokenizer_path",
                                           "model.print_after_conversion",
@@ -47,6 +47,9 @@ constexpr std::string_view kIdleKeys[] = {"job.",
                                           "activation_checkpoint.determinism_check",
                                           "parallelism.context_parallel_load_balancer"};
 
+/// The largest degree of one kind: the product of four is a number.
+constexpr std::int64_t kMaxDegree = 10'000;
+
 /// One schedule of one stage on each device.
 bool has_one_stage(const std::string& schedule) {
   return schedule == "1f1b" || schedule == "gpipe";
@@ -58,7 +61,7 @@ class TorchtitanReader {
       : arguments_(arguments), given_(given) {}
 
   ReadLaunch read() {
-    read_model();
+    if (!read_model()) return std::move(read_);
     read_parallelism();
     read_batches();
     read_stages();
@@ -77,14 +80,25 @@ class TorchtitanReader {
  private:
   Launch& launch() { return read_.launch; }
   std::int64_t degree(const std::string& name) {
-    return arguments_.count("parallelism." + name, 1).value_or(1);
+    return arguments_.count("parallelism." + name, 1, kMaxDegree).value_or(1);
+  }
+  /// One of `words`, of which the first stands for an absent one. Another one is an error.
+  std::string one_of_words(std::string_view path, std::initializer_list<std::string_view> words) {
+    std::string word = word_or(path, *words.begin());
+    if (std::find(words.begin(), words.end(), word) == words.end()) {
+      arguments_.error(path, fmt::format("{} is '{}'", path, clipped(word)),
+                       fmt::format("one of {}", fmt::join(words, ", ")));
+      word = *words.begin();
+    }
+    return word;
   }
   std::string word_or(std::string_view path, std::string_view otherwise) {
     const std::string word = arguments_.word(path);
     return word.empty() ? std::string(otherwise) : word;
   }
 
-  void read_model() {
+  /// Returns whether the model is known.
+  bool read_model() {
     launch().config = given_.config;
     const std::string name = word_or("model.name", "llama3");
     const std::string flavor = word_or("model.flavor", "debugmodel");
@@ -94,7 +108,7 @@ class TorchtitanReader {
         arguments_.error("model.flavor",
                          fmt::format("the sizes of '{}' of '{}' are not known here", flavor, name),
                          "--model config.json gives them");
-        return;
+        return false;
       }
       launch().shape = config_of(*model);
     }
@@ -102,8 +116,9 @@ class TorchtitanReader {
                                                    Source{"config.json", launch().shape, ""}))
                                              : read_huggingface(given_.config);
     if (shape) blocks_ = shape->blocks;  // the scenario's reader says what is wrong with it
-    launch().sequence = arguments_.count("training.seq_len", 1).value_or(2048);
-    const std::string type = word_or("training.mixed_precision_param", "bfloat16");
+    launch().sequence = arguments_.count("training.seq_len", 1, 1'000'000'000).value_or(2048);
+    const std::string type =
+        one_of_words("training.mixed_precision_param", {"bfloat16", "float32"});
     launch().dtype = type == "float32" ? "fp32" : "bf16";
     for (const std::string& converter : arguments_.words("model.converters")) {
       const bool is_fp8 = converter.find("float8") != std::string::npos;
@@ -115,11 +130,14 @@ class TorchtitanReader {
     }
     launch().attention_dropout = 0;
     launch().hidden_dropout = 0;
-    if (arguments_.flag("compile.enable"))
-      read_.notes.emplace_back("compile.enable: cluster.device.stack: torch-compile has its times");
+    launch().stack = "torch-compile";
+    if (!arguments_.flag("compile.enable"))
+      read_.notes.emplace_back(
+          "nothing is compiled there, and no stack here is slower than torch-compile");
     const std::string optimizer = lower_case(word_or("optimizer.name", "adamw"));
     if (optimizer.find("adam") == std::string::npos)
       read_.not_modelled.emplace_back("optimizer.name");
+    return true;
   }
 
   void read_parallelism() {
@@ -131,11 +149,14 @@ class TorchtitanReader {
     launch().expert_tensor = degree("expert_tensor_parallel_degree");
     if (word_or("parallelism.expert_parallel_comm_backend", "standard") == "deepep")
       launch().dispatch_per_server = true;
-    arguments_.pass_over("parallelism.context_parallel_rotate_method");
+    if (one_of_words("parallelism.context_parallel_rotate_method", {"allgather", "alltoall"}) !=
+        "allgather")
+      read_.not_modelled.emplace_back("parallelism.context_parallel_rotate_method");
     copies_ = degree("data_parallel_replicate_degree");
     const std::int64_t sharers = launch().tensor * launch().context * launch().pipeline;
     const std::string_view shards_key = "parallelism.data_parallel_shard_degree";
-    shards_ = arguments_.count(shards_key, -1).value_or(-1);
+    shards_ = arguments_.count(shards_key, -1, kMaxDegree).value_or(-1);
+    if (shards_ == 0) arguments_.error(shards_key, "no copies: data_parallel_shard_degree is 0");
     if (shards_ < 1) {
       if (!given_.gpus) {
         arguments_.error(shards_key, "the number of GPUs is not given", "--gpus 64");
@@ -157,13 +178,19 @@ class TorchtitanReader {
   }
 
   void read_batches() {
-    const std::int64_t local = arguments_.count("training.local_batch_size", 1).value_or(8);
-    const std::int64_t all = arguments_.count("training.global_batch_size", -1).value_or(-1);
+    constexpr std::int64_t most = 100'000'000;
+    const std::int64_t local = arguments_.count("training.local_batch_size", 1, most).value_or(8);
+    const std::int64_t all = arguments_.count("training.global_batch_size", -1, most).value_or(-1);
     const std::int64_t of_once = local * shards_ * copies_;
     launch().micro_batch_size = local;
     if (launch().pipeline > 1)
       launch().micro_batch_size =
-          arguments_.count("parallelism.pipeline_parallel_microbatch_size", 1).value_or(1);
+          arguments_.count("parallelism.pipeline_parallel_microbatch_size", 1, most).value_or(1);
+    if (local % launch().micro_batch_size != 0)
+      arguments_.error("training.local_batch_size",
+                       fmt::format("training.local_batch_size is {}, which micro-batches of {} do "
+                                   "not divide",
+                                   local, launch().micro_batch_size));
     launch().mini_batch_size = all < 1 ? of_once : all;
     if (launch().mini_batch_size % of_once != 0)
       arguments_.error("training.global_batch_size",
@@ -184,10 +211,13 @@ class TorchtitanReader {
   void read_stages() {
     const std::string name = word_or("parallelism.pipeline_parallel_schedule", "1F1B");
     const std::int64_t first =
-        arguments_.count("parallelism.pipeline_parallel_first_stage_less_layers").value_or(1);
+        arguments_.count("parallelism.pipeline_parallel_first_stage_less_layers", 0, kMaxDegree)
+            .value_or(1);
     const std::int64_t last =
-        arguments_.count("parallelism.pipeline_parallel_last_stage_less_layers").value_or(1);
-    const auto of_stage = arguments_.count("parallelism.pipeline_parallel_layers_per_stage", 1);
+        arguments_.count("parallelism.pipeline_parallel_last_stage_less_layers", 0, kMaxDegree)
+            .value_or(1);
+    const auto of_stage =
+        arguments_.count("parallelism.pipeline_parallel_layers_per_stage", 1, kMaxDegree);
     if (launch().pipeline == 1) return;
     const auto schedule = schedule_of_torchtitan(name);
     if (!schedule) {
@@ -205,7 +235,15 @@ class TorchtitanReader {
                          fmt::format("{} stages of {} layers are no multiple of {} devices", stages,
                                      *of_stage, launch().pipeline));
       launch().chunks = std::max<std::int64_t>(1, stages / launch().pipeline);
+      if (has_one_stage(*schedule) != (launch().chunks == 1))
+        arguments_.error(
+            "parallelism.pipeline_parallel_layers_per_stage",
+            fmt::format("{} stages on each of {} devices, but {} takes {}", launch().chunks,
+                        launch().pipeline, name, has_one_stage(*schedule) ? "one" : "two or more"));
     }
+    launch().overlapped_pairs =
+        *schedule == "dualpipev" && launch().expert > 1 &&
+        arguments_.flag_or("parallelism.pipeline_parallel_expert_parallel_overlap", true);
     if (read_parts()) return;
     launch().layout = torchtitan_layout(blocks_, launch().pipeline * launch().chunks, first, last);
     if (launch().layout.empty()) launch().balanced = true;
@@ -213,19 +251,34 @@ class TorchtitanReader {
 
   /// Reads the parts of the model where they are given one by one. Returns whether they are.
   bool read_parts() {
+    const std::string key = "parallelism.module_fqns_per_model_part";
     std::vector<std::string> stages;
+    std::int64_t layers = 0;
     for (std::size_t part = 0;; ++part) {
-      const std::string path = fmt::format("parallelism.module_fqns_per_model_part.{}", part);
+      const std::string path = fmt::format("{}.{}", key, part);
       if (!arguments_.has(path)) break;
       std::string& stage = stages.emplace_back();
       for (const std::string& module : arguments_.words(path)) {
         if (module == "tok_embeddings") stage.insert(0, "E");
-        if (module.starts_with("layers.")) stage += 't';
         if (module == "output") stage += 'L';
+        if (!module.starts_with("layers.")) continue;
+        if (module != fmt::format("layers.{}", layers++))
+          arguments_.error(path, fmt::format("'{}' stands where layers.{} is next", clipped(module),
+                                             layers - 1));
+        stage += 't';
       }
     }
     if (stages.empty()) return false;
-    launch().chunks = static_cast<std::int64_t>(stages.size()) / launch().pipeline;
+    const auto parts = static_cast<std::int64_t>(stages.size());
+    if (parts % launch().pipeline != 0) {
+      arguments_.error(key + ".0", fmt::format("{} parts are no multiple of {} devices", parts,
+                                               launch().pipeline));
+      return true;
+    }
+    if (blocks_ > 0 && layers != blocks_)
+      arguments_.error(key + ".0",
+                       fmt::format("the parts have {} layers, and the model {}", layers, blocks_));
+    launch().chunks = parts / launch().pipeline;
     for (const std::string& stage : stages)
       launch().layout += (launch().layout.empty() ? "" : "|") + stage;
     return true;
@@ -233,9 +286,23 @@ class TorchtitanReader {
 
   /// Parameters are kept in training.dtype and sharded, computed with in mixed_precision_param.
   void read_sharding() {
-    const std::string reshard = word_or("parallelism.fsdp_reshard_after_forward", "default");
+    const std::string reshard =
+        one_of_words("parallelism.fsdp_reshard_after_forward", {"default", "always", "never"});
     const bool keeps = reshard == "never" || (reshard == "default" && launch().pipeline > 1);
-    launch().zero = shards_ == 1 ? 0 : keeps ? 1 : 3;
+    const bool is_sharded = shards_ * launch().context > 1;
+    launch().zero = !is_sharded ? 0 : keeps ? 1 : 3;
+    const bool is_alone = launch().tensor * launch().pipeline == 1;
+    if (!is_sharded && !is_alone && launch().dtype != "fp32") {
+      launch().dtype = "fp32";
+      read_.notes.emplace_back("without FSDP nothing computes in mixed precision: fp32");
+    }
+    if (!is_sharded && copies_ > 1) {
+      if (!is_alone)
+        arguments_.error("parallelism.data_parallel_replicate_degree",
+                         "torchtitan has no copies beside tensor or pipeline parallelism that "
+                         "share nothing");
+      launch().bucket = Bytes{std::int64_t{100} << 20};  // its DistributedDataParallel
+    }
     if (shards_ > 1 && copies_ > 1)
       read_.not_modelled.emplace_back("parallelism.data_parallel_replicate_degree");
     launch().gradients = launch().dtype == "fp32" ? 1 : 2;
@@ -245,16 +312,23 @@ class TorchtitanReader {
   }
 
   void read_recomputation() {
-    const std::string mode = word_or("activation_checkpoint.mode", "selective");
+    const std::string mode =
+        one_of_words("activation_checkpoint.mode", {"selective", "full", "none", "memory_budget"});
     const std::string option = word_or("activation_checkpoint.selective_ac_option", "2");
     if (mode == "full") launch().recompute = "layers";
     if (mode == "memory_budget") read_.not_modelled.emplace_back("activation_checkpoint.mode");
     if (mode != "selective") return;
     const auto every = parse_count(option).value;
-    if (!every || *every < 1) {
+    if (!every) {
+      if (option != "op")
+        arguments_.error(
+            "activation_checkpoint.selective_ac_option",
+            fmt::format("activation_checkpoint.selective_ac_option is '{}'", clipped(option)),
+            "op, or a number");
       launch().recompute = "selective";
       read_.notes.emplace_back(
-          "activation_checkpoint keeps the outputs of products: what costs little is recomputed");
+          "selective_ac_option op recomputes every second product, too; here only what costs "
+          "little is");
       return;
     }
     launch().recompute = "layers";

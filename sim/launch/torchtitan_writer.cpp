@@ -50,7 +50,7 @@ std::vector<std::string> modules_of(const std::string& stage, std::int64_t& laye
 class TorchtitanWriter {
  public:
   explicit TorchtitanWriter(const ScenarioLaunch& made)
-      : launch_(made.launch), notes_(made.notes) {}
+      : made_(made), launch_(made.launch), notes_(made.notes) {}
 
   Result<EmittedLaunch> write() {
     const auto name = torchtitan_schedule(launch_.schedule);
@@ -59,6 +59,13 @@ class TorchtitanWriter {
       return no_such_schedule(
           "torchtitan", launch_,
           "gpipe, 1f1b, interleaved-1f1b, looped-bfs, interleaved-zb, zb-v, dualpipev or auto");
+    const bool is_alone = launch_.tensor * launch_.context * launch_.pipeline == 1;
+    if (launch_.zero == 0 && !is_alone && copies_of(launch_) > 1) {
+      Diagnostic wrong;
+      wrong.message = "torchtitan has no copies beside other parallelism that share nothing";
+      wrong.help = "training.zero_stage: 1, or 3";
+      return wrong;
+    }
     const auto source = read_file(launch_.config, kLargestYaml);
     if (!source) return source.problems();
     const auto shape = parse_huggingface(*source);
@@ -69,6 +76,7 @@ class TorchtitanWriter {
     add_parallelism();
     if (launch_.pipeline > 1) add_pipeline(name.value_or("PipelineScheduleMulti"), is_found);
     add_recomputation();
+    tell_unsaid(launch_, "torchtitan", notes_);
     return EmittedLaunch{comments_of(notes_) + text_, {}};
   }
 
@@ -93,6 +101,8 @@ class TorchtitanWriter {
     if (const TorchtitanModel* model = torchtitan_model_of(config)) {
       word("name", model->name);
       word("flavor", model->flavor);
+      if (model->name == "qwen3" && launch_.pipeline > 1)
+        notes_.emplace_back("torchtitan has no pipeline for qwen3 (pipelining_fn)");
     } else {
       notes_.push_back(fmt::format(
           "model.name and model.flavor are yours: no flavor has the sizes of {}", launch_.config));
@@ -119,6 +129,8 @@ class TorchtitanWriter {
     key("data_parallel_replicate_degree", is_sharded ? 1 : copies_of(launch_));
     key("data_parallel_shard_degree", is_sharded ? copies_of(launch_) : 1);
     if (is_sharded) word("fsdp_reshard_after_forward", launch_.zero == 3 ? "always" : "never");
+    if (launch_.context > 1 && launch_.zero == 0)
+      notes_.emplace_back("torchtitan shares parameters over context parallelism, too");
     if (launch_.zero == 2) notes_.emplace_back("gradients are shared only after the last backward");
     key("tensor_parallel_degree", launch_.tensor);
     if (launch_.tensor > 1 && !launch_.sequence_parallel)
@@ -138,10 +150,14 @@ class TorchtitanWriter {
     word("pipeline_parallel_schedule",
          is_found && launch_.chunks == 1 ? "PipelineScheduleSingle" : schedule);
     if (is_found) {
-      word("pipeline_parallel_schedule_csv", "order.csv");
-      notes_.emplace_back("plumbline order SCENARIO -o order.csv writes order.csv");
+      word("pipeline_parallel_schedule_csv",
+           made_.order_file.empty() ? "order.csv" : made_.order_file);
+      if (made_.order_file.empty())
+        notes_.emplace_back("plumbline order, with -o order.csv, writes order.csv");
     }
     key("pipeline_parallel_microbatch_size", launch_.micro_batch_size);
+    if (launch_.schedule == "dualpipev" && launch_.expert > 1)
+      key("pipeline_parallel_expert_parallel_overlap", launch_.overlapped_pairs);
     const std::int64_t stages = launch_.pipeline * launch_.chunks;
     const std::vector<std::string> own = own_stages(stages);
     const std::string usual = torchtitan_layout(blocks_, stages, 1, 1);
@@ -170,8 +186,9 @@ class TorchtitanWriter {
     if (launch_.recompute == "selective") {
       word("mode", "selective");
       word("selective_ac_option", "op");
-      if (launch_.recompute_layers || !launch_.recompute_modules.empty())
-        notes_.emplace_back("torchtitan chooses by itself what of each block is recomputed");
+      notes_.emplace_back(
+          "op of torchtitan recomputes every second product of each block, too, which is not what "
+          "was predicted");
       return;
     }
     const std::int64_t of_stage =
@@ -189,6 +206,7 @@ class TorchtitanWriter {
                       every, recomputed, of_stage));
   }
 
+  const ScenarioLaunch& made_;
   const Launch& launch_;
   std::vector<std::string> notes_;
   std::string text_;

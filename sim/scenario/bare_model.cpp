@@ -7,9 +7,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/bug.h"
+#include "base/quantity.h"
 #include "base/section_reader.h"
 #include "models/architectures/huggingface.h"
 
@@ -53,8 +55,7 @@ std::vector<std::string> assumptions(std::int64_t tokens, BareLayout layout) {
 
 /// The name of the source of assumed values.
 constexpr const char* kAssumed = "<assumed>";
-
-std::string key_of_assumption(const std::string& text) { return text.substr(0, text.find('=')); }
+constexpr std::int64_t kMostGpus = 1'000'000;
 
 /// The node under a path of keys; null where there is none.
 const YamlNode* node_at(const YamlNode& root, const std::string& path) {
@@ -69,6 +70,63 @@ const YamlNode* node_at(const YamlNode& root, const std::string& path) {
   }
   return node;
 }
+
+bool is_assumed(const YamlNode* node) {
+  return node && node->mark.source && node->mark.source->name == kAssumed;
+}
+
+/// Puts `key=value` into the tree as an assumption.
+void assume(YamlNode& root, const std::string& assumption) {
+  auto change = parse_override(assumption);
+  PLUMBLINE_CHECK(change, assumption);
+  change->value.mark.source = std::make_shared<const Source>(Source{kAssumed, assumption, ""});
+  const auto wrong = apply_override(root, *change);
+  PLUMBLINE_CHECK(!wrong, assumption);
+}
+
+/// The assumptions that overrides have left in a tree, and how they fit to what is given.
+class Assumptions {
+ public:
+  explicit Assumptions(YamlNode& root) : root_(root) {}
+
+  void fit() {
+    fit_servers();
+    fit_batches();
+  }
+
+ private:
+  void replace(const std::string& key, std::int64_t value) {
+    if (is_assumed(node_at(root_, key))) assume(root_, fmt::format("{}={}", key, value));
+  }
+  std::int64_t number(const std::string& key, std::int64_t otherwise) const {
+    const YamlNode* node = node_at(root_, key);
+    return node ? parse_count(node->text).value.value_or(otherwise) : otherwise;
+  }
+
+  /// NVLink joins 72 GPUs of a GB200 or GB300, of which most use 64.
+  void fit_servers() {
+    const YamlNode* device = node_at(root_, "cluster.device");
+    const YamlNode* preset = node_at(root_, "cluster.device.preset");
+    const std::string& name = preset ? preset->text : device->text;
+    if (name.starts_with("gb"))
+      replace("cluster.gpus_per_server", number("cluster.gpus", 1) % 72 == 0 ? 72 : 64);
+  }
+
+  /// Copies divide the mini-batch, and GPUs that share experts the micro-batch.
+  void fit_batches() {
+    const std::int64_t gpus = std::clamp<std::int64_t>(number("cluster.gpus", 1), 1, kMostGpus);
+    const std::int64_t batch = number("training.mini_batch_size", gpus);
+    if (batch % gpus != 0) replace("training.mini_batch_size", (batch / gpus + 1) * gpus);
+    const std::int64_t experts =
+        number("model.expert_parallel", 1) * number("model.expert_tensor_parallel", 1);
+    const std::int64_t sharers =
+        number("model.tensor_parallel", 1) * number("model.context_parallel", 1);
+    if (sharers > 0 && experts > sharers && experts % sharers == 0)
+      replace("training.micro_batch_size", experts / sharers);
+  }
+
+  YamlNode& root_;
+};
 
 void add(YamlNode& map, const std::string& key, const std::string& text) {
   YamlNode value;
@@ -104,12 +162,8 @@ OpenedScenario opened_scenario(YamlNode root, BareLayout layout) {
   add(model, "huggingface", std::filesystem::path(source->name).filename().string());
   opened.root.entries.push_back({"model", root.mark, std::move(model)});
   for (const std::string& assumption : assumptions(tokens_of(source), layout)) {
-    auto change = parse_override(assumption);
-    PLUMBLINE_CHECK(change, assumption);
-    change->value.mark.source = std::make_shared<const Source>(Source{kAssumed, assumption, ""});
-    const auto wrong = apply_override(opened.root, *change);
-    PLUMBLINE_CHECK(!wrong, assumption);
-    opened.assumed.push_back(assumption);
+    assume(opened.root, assumption);
+    opened.assumed.push_back(assumption.substr(0, assumption.find('=')));
   }
   return opened;
 }
@@ -120,27 +174,44 @@ Result<OpenedScenario> open_scenario(const std::string& path, BareLayout layout)
   return opened_scenario(*std::move(root), layout);
 }
 
-std::optional<Diagnostic> missing_machine(const std::vector<std::string>& assumed,
-                                          const YamlNode& root) {
+void give_way(YamlNode& root, const YamlOverride& change) {
+  // What a key decides, and the assumption that would contradict it.
+  constexpr std::array<std::array<std::string_view, 3>, 3> decided = {
+      {{"schedule", "micro_batches", "training.micro_batch_size"},
+       {"plan", "data_parallel", "plan.stages"},
+       {"cluster", "devices", "cluster.gpus_per_server"}}};
+  for (const auto& [section, key, assumption] : decided) {
+    if (change.path.front().text != section) continue;
+    const bool is_key = change.path.size() > 1 && change.path[1].text == key;
+    const bool has_key = change.path.size() == 1 && node_at(change.value, std::string(key));
+    const std::string path(assumption);
+    if ((is_key || has_key) && is_assumed(node_at(root, path)))
+      static_cast<void>(apply_override(root, path + "=null"));
+  }
+}
+
+std::optional<Diagnostic> fit_assumptions(const std::vector<std::string>& assumed, YamlNode& root) {
   if (assumed.empty()) return std::nullopt;
   std::vector<std::string> missing;
-  for (const char* key : {"cluster.gpus", "cluster.device"}) {
-    if (!node_at(root, key)) missing.emplace_back(key);
+  if (!node_at(root, "cluster.gpus") && !node_at(root, "cluster.devices"))
+    missing.emplace_back("cluster.gpus");
+  if (!node_at(root, "cluster.device")) missing.emplace_back("cluster.device");
+  if (!missing.empty()) {
+    return input_error(root.mark,
+                       fmt::format("a config.json alone says nothing of the machine: {} {} missing",
+                                   fmt::join(missing, " and "), missing.size() == 1 ? "is" : "are"),
+                       "cluster.gpus=64 cluster.device=h100-sxm (plumbline list presets)");
   }
-  if (missing.empty()) return std::nullopt;
-  return input_error(root.mark,
-                     fmt::format("a config.json alone says nothing of the machine: {} {} missing",
-                                 fmt::join(missing, " and "), missing.size() == 1 ? "is" : "are"),
-                     "cluster.gpus=64 cluster.device=h100-sxm (plumbline list presets)");
+  Assumptions(root).fit();
+  return std::nullopt;
 }
 
 std::optional<std::string> assumption_note(const std::vector<std::string>& assumed,
                                            const YamlNode& root) {
   std::vector<std::string> left;
-  for (const std::string& assumption : assumed) {
-    const YamlNode* node = node_at(root, key_of_assumption(assumption));
-    if (node && node->mark.source && node->mark.source->name == kAssumed)
-      left.push_back(assumption);
+  for (const std::string& key : assumed) {
+    const YamlNode* node = node_at(root, key);
+    if (is_assumed(node)) left.push_back(fmt::format("{}={}", key, node->text));
   }
   if (left.empty()) return std::nullopt;
   return fmt::format("assumed, as a config.json says nothing of it: {}", fmt::join(left, ", "));

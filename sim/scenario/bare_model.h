@@ -37,10 +37,14 @@ OpenedScenario opened_scenario(YamlNode root, BareLayout layout);
 /// The same for a file. Errors: those of read_yaml.
 Result<OpenedScenario> open_scenario(const std::string& path, BareLayout layout);
 
-/// An error where keys were assumed, and overrides have not said how many GPUs of which kind there
-/// are: nobody could assume that.
-std::optional<Diagnostic> missing_machine(const std::vector<std::string>& assumed,
-                                          const YamlNode& root);
+/// Takes an assumption out of the tree that `change`, about to be applied, decides: a number of
+/// micro-batches decides their size, that of copies the stages.
+void give_way(YamlNode& root, const YamlOverride& change);
+
+/// Fits what was assumed to the overrides in `root`: batches to GPUs and experts, servers to the
+/// device. Errors: overrides have not said how many GPUs of which kind there are, which nobody
+/// could assume.
+std::optional<Diagnostic> fit_assumptions(const std::vector<std::string>& assumed, YamlNode& root);
 
 /// The assumptions that overrides have left in `root`; nothing if there are none.
 std::optional<std::string> assumption_note(const std::vector<std::string>& assumed,

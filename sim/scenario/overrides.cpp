@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/yaml.h"
+#include "sim/scenario/bare_model.h"
 #include "sim/scenario/device_section.h"
 #include "sim/scenario/rival_keys.h"
 
@@ -46,6 +47,7 @@ std::optional<Diagnostic> check_overlap(const std::vector<YamlOverride>& earlier
 std::optional<Diagnostic> override_scenario(YamlNode& root, const YamlOverride& change,
                                             OverrideLog& log) {
   keep_preset(root, change);
+  give_way(root, change);
   if (auto wrong = apply_override(root, change)) return wrong;
   if (auto note = take_out_rivals(root, change, log.set)) log.notes.push_back(*std::move(note));
   const std::string& section = change.path.front().text;

@@ -451,7 +451,7 @@ Result<Scenario> read_opened(OpenedScenario& opened, const std::vector<std::stri
   OverrideLog log;
   if (Diagnostics problems = override_by_arguments(opened.root, overrides, log); !problems.empty())
     return problems;
-  if (auto missing = missing_machine(opened.assumed, opened.root)) return Diagnostics{*missing};
+  if (auto missing = fit_assumptions(opened.assumed, opened.root)) return Diagnostics{*missing};
   auto scenario = read_scenario_tree(opened.root);
   if (!scenario) return scenario;
   if (auto note = assumption_note(opened.assumed, opened.root))

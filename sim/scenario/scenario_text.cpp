@@ -54,7 +54,7 @@ Result<Scenario> ScenarioText::read(const std::vector<const YamlOverride*>& chan
     if (auto wrong = override_scenario(root, *change, log)) problems.push_back(*std::move(wrong));
   }
   if (!problems.empty()) return problems;
-  if (auto missing = missing_machine(assumed_, root)) return Diagnostics{*missing};
+  if (auto missing = fit_assumptions(assumed_, root)) return Diagnostics{*missing};
   auto scenario = read_scenario_tree(root, model_is_known ? model_.get() : nullptr);
   if (!scenario) return scenario;
   if (auto note = assumption_note(assumed_, root)) log.notes.insert(log.notes.begin(), *note);

@@ -146,7 +146,7 @@ Result<Search> Search::make(OpenedScenario opened, const std::vector<std::string
     OverrideLog log;
     Diagnostics wrong = override_by_arguments(combination.root, overrides, log);
     if (!wrong.empty()) return wrong;
-    if (auto missing = missing_machine(opened.assumed, combination.root))
+    if (auto missing = fit_assumptions(opened.assumed, combination.root))
       return Diagnostics{*missing};
     if (search.combinations_.empty()) {
       if (auto note = assumption_note(opened.assumed, combination.root))

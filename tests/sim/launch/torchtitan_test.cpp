@@ -36,6 +36,7 @@ TEST_CASE("a configuration without a pipeline is read, with its defaults") {
                           "[training]\nseq_len = 8192\nlocal_batch_size = 2\nsteps = 1_000\n"
                           "[optimizer]\nname = \"AdamW\"\nlr = 3e-4\n"
                           "[parallelism]\ntensor_parallel_degree = 8\n"
+                          "data_parallel_shard_degree = -1\n"
                           "enable_async_tensor_parallel = true\n"
                           "[compile]\nenable = true\ncomponents = [\"model\", \"loss\"]\n"
                           "[activation_checkpoint]\nmode = \"full\"\n");
@@ -49,6 +50,7 @@ TEST_CASE("a configuration without a pipeline is read, with its defaults") {
   CHECK(launch.micro_batch_size == 2);
   CHECK(launch.mini_batch_size == 16);  // of eight copies
   CHECK(launch.sequence == 8192);
+  CHECK(launch.stack == "torch-compile");
   CHECK(launch.tokens == 16 * 8192 * 1000);
   CHECK(launch.recompute == "layers");
   CHECK_FALSE(launch.recompute_layers);
@@ -87,6 +89,45 @@ TEST_CASE("a pipeline is cut as torchtitan cuts it") {
   CHECK(thin->launch.recompute_layers == 1);
 }
 
+TEST_CASE("sharding goes over context parallelism, and without it nothing is in bf16") {
+  const auto context = read(kModel +
+                                "[parallelism]\ndata_parallel_shard_degree = 1\n"
+                                "context_parallel_degree = 8\n",
+                            8);
+  REQUIRE(context);
+  CHECK(context->launch.zero == 3);
+  CHECK(context->launch.dtype == "bf16");
+  const auto tensor = read(kModel +
+                               "[parallelism]\ndata_parallel_shard_degree = 1\n"
+                               "tensor_parallel_degree = 8\n",
+                           8);
+  REQUIRE(tensor);
+  CHECK(tensor->launch.zero == 0);
+  CHECK(tensor->launch.dtype == "fp32");
+  CHECK(tensor->launch.gradients == 1);
+  const auto copies = read(kModel +
+                               "[parallelism]\ndata_parallel_shard_degree = 1\n"
+                               "data_parallel_replicate_degree = 8\n",
+                           8);
+  REQUIRE(copies);
+  CHECK(copies->launch.zero == 0);
+  CHECK(copies->launch.dtype == "bf16");
+  CHECK(copies->launch.bucket == Bytes{100 << 20});
+}
+
+TEST_CASE("precision, and what is not modelled of it") {
+  const auto found = read(
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = [\"float8\"]\n"
+      "[quantize.linear.float8]\nfilter_fqns = [\"output\"]\n"
+      "enable_fsdp_float8_all_gather = false\n"
+      "[activation_checkpoint]\nselective_ac_option = \"0\"\n");
+  REQUIRE(found);
+  CHECK(found->launch.fp8);
+  CHECK(found->not_modelled == std::vector<std::string>{"quantize.linear.float8.filter_fqns"});
+  CHECK(found->launch.recompute == "layers");
+  CHECK_FALSE(found->launch.recompute_layers);
+}
+
 TEST_CASE("layouts have all blocks, and ends that are lighter") {
   CHECK(torchtitan_layout(32, 4, 1, 1) == "Et*8|t*9|t*8|t*7L");
   CHECK(torchtitan_layout(30, 4, 1, 1) == "Et*7|t*8|t*8|t*7L");
@@ -99,6 +140,25 @@ TEST_CASE("layouts have all blocks, and ends that are lighter") {
 TEST_CASE("what cannot be read is refused with what is needed") {
   CHECK(refusal("[model]\nname = \"flux\"\nflavor = \"dev\"\n") ==
         "the sizes of 'dev' of 'flux' are not known here");
+  CHECK(refusal("[model]\nflavor = \"70C\"\n[training]\nsteps = 3\n") ==
+        "the sizes of '70C' of 'llama3' are not known here");
+  CHECK(refusal(kModel + "[activation_checkpoint]\nmode = \"fulll\"\n") ==
+        "activation_checkpoint.mode is 'fulll'");
+  CHECK(refusal(kModel + "[activation_checkpoint]\nselective_ac_option = \"opp\"\n") ==
+        "activation_checkpoint.selective_ac_option is 'opp'");
+  CHECK(refusal(kModel + "[parallelism]\ntensor_parallel_degree = 1000000000\n") ==
+        "parallelism.tensor_parallel_degree is 1000000000, which is not between 1 and 10000");
+  CHECK(refusal(kModel + "[parallelism]\npipeline_parallel_degree = 4\n"
+                         "module_fqns_per_model_part = [[\"tok_embeddings\", \"layers.0\"], "
+                         "[\"layers.1\"], [\"output\"]]\n") ==
+        "3 parts are no multiple of 4 devices");
+  CHECK(refusal(kModel + "[parallelism]\npipeline_parallel_degree = 2\n"
+                         "module_fqns_per_model_part = [[\"tok_embeddings\", \"layers.1\"], "
+                         "[\"layers.0\", \"output\"]]\n") ==
+        "'layers.1' stands where layers.0 is next");
+  CHECK(refusal(kModel + "[parallelism]\npipeline_parallel_degree = 4\n"
+                         "pipeline_parallel_layers_per_stage = 3\n") ==
+        "3 stages on each of 4 devices, but 1F1B takes one");
   CHECK(refusal(kModel, std::nullopt) == "the number of GPUs is not given");
   CHECK(refusal(kModel + "[parallelism]\ntensor_parallel_degree = 3\n") ==
         "64 GPUs are not divided by 3, which the other degrees make");
@@ -150,6 +210,9 @@ TEST_CASE("TOML is a tree with places") {
   CHECK(root->entries[1].value.items[0].text == "1.5");
   CHECK(root->entries[2].value.entries[0].value.entries[1].value.text == "1979-05-27");
   CHECK(root->entries[2].value.entries[0].value.entries[0].mark.line == 4);
+  std::string deep = "a";
+  for (int i = 0; i < 200; ++i) deep += ".a";
+  CHECK_FALSE(parse_toml(text_source("t.toml", deep + " = 1\n")));
   const auto wrong = parse_toml(text_source("t.toml", "a = 1\nb = = 2\n"));
   REQUIRE_FALSE(wrong);
   CHECK(wrong.problems().front().mark.line == 2);

@@ -80,6 +80,9 @@ void check_same(const Launch& now, const Launch& before) {
   CHECK(now.recompute == before.recompute);
   CHECK(now.zero == before.zero);
   CHECK(now.gradients == before.gradients);
+  CHECK(now.expert == before.expert);
+  CHECK(now.chunks == before.chunks);
+  CHECK(now.fp8 == before.fp8);
 }
 
 TEST_CASE("what is written for a launcher is read back as the same run") {
@@ -89,12 +92,15 @@ TEST_CASE("what is written for a launcher is read back as the same run") {
   const std::vector<std::vector<std::string>> layouts = {
       {},
       {"training.zero_stage=1"},
-      {"plan.stages=4"},
+      {"training.zero_stage=3", "training.micro_batch_size=2"},
+      {"plan.stages=4", "training.zero_stage=1"},
       {"plan.stages=4", "schedule.recompute=layers", "training.zero_stage=1"},
-      {tensor[0], tensor[1], "plan.stages=2", "training.micro_batch_size=2"}};
+      {tensor[0], tensor[1], "plan.stages=2", "training.micro_batch_size=2",
+       "training.zero_stage=1"}};
   for (const std::vector<std::string>& layout : layouts) {
     const ScenarioLaunch made = run.launch(layout);
     for (const std::string launcher : {"nemo", "torchtitan", "nanotron", "deepspeed"}) {
+      if (launcher == "nanotron" && made.launch.zero > 1) continue;
       const auto emitted = emitted_launch(launcher, made);
       REQUIRE_MESSAGE(emitted, (emitted ? "" : to_text(emitted.problems())));
       CAPTURE(launcher);
@@ -116,8 +122,9 @@ TEST_CASE("what is written for a launcher is read back as the same run") {
 
 TEST_CASE("chunks and stages of any size go where they can be said") {
   const Run run;
-  const ScenarioLaunch made = run.launch({"plan.stages=8", "schedule.name=interleaved-1f1b",
-                                          "schedule.chunks=2", "plan.partition=balanced"});
+  const ScenarioLaunch made =
+      run.launch({"plan.stages=8", "schedule.name=interleaved-1f1b", "schedule.chunks=2",
+                  "plan.partition=balanced", "training.zero_stage=1"});
   REQUIRE(made.launch.chunks == 2);
   for (const std::string launcher : {"nemo", "torchtitan"}) {
     const auto emitted = emitted_launch(launcher, made);
@@ -138,7 +145,8 @@ TEST_CASE("chunks and stages of any size go where they can be said") {
 
 TEST_CASE("stages that torchtitan would not cut are listed module by module") {
   const Run run;
-  const ScenarioLaunch made = run.launch({"plan.stages=4", "plan.partition=Et*5|t*9|t*9|t*9L"});
+  const ScenarioLaunch made =
+      run.launch({"plan.stages=4", "plan.partition=Et*5|t*9|t*9|t*9L", "training.zero_stage=1"});
   const auto emitted = emitted_launch("torchtitan", made);
   REQUIRE(emitted);
   CHECK(emitted->text.find("[\"tok_embeddings\", \"layers.0\"") != std::string::npos);
@@ -165,7 +173,17 @@ TEST_CASE("what a launcher cannot do is told") {
   CHECK(says(all_notes("nanotron", {"schedule.recompute=selective"}), "whole blocks or nothing"));
   CHECK(says(all_notes("deepspeed", {}), "samples have 4096 tokens"));
   CHECK(says(all_notes("deepspeed", {"schedule.recompute=selective"}), "no key does"));
-  CHECK(says(all_notes("torchtitan", {"model.tensor_parallel=2"}), "always sequence parallel"));
+  const std::string sharded_state = "training.zero_stage=1";
+  CHECK(says(all_notes("torchtitan", {"model.tensor_parallel=2", sharded_state}),
+             "always sequence parallel"));
+  CHECK(says(all_notes("torchtitan", {"model.hidden_dropout=0.1", sharded_state}), "dropout"));
+  CHECK(says(all_notes("torchtitan", {"schedule.recompute=selective", sharded_state}),
+             "every second product"));
+  CHECK(says(all_notes("deepspeed", {"schedule.recompute=layers"}), "switches nothing on"));
+  CHECK(says(all_notes("nemo", {"schedule.recompute=none"}), "recompute_granularity: null"));
+  const auto copies = emitted_launch("torchtitan", run.launch({"model.tensor_parallel=2"}));
+  REQUIRE_FALSE(copies);
+  CHECK(says(copies.problems().front().message, "share nothing"));
   const auto sharded =
       emitted_launch("deepspeed", run.launch({"plan.stages=4", "training.zero_stage=2"}));
   REQUIRE_FALSE(sharded);

@@ -105,8 +105,8 @@ TEST_CASE("long sequences are cut to what is usual, and batches follow") {
 TEST_CASE("what replaces all assumptions leaves no note") {
   OpenedScenario opened = opened_scenario(tree(kConfig), BareLayout::open);
   CHECK(assumption_note(opened.assumed, opened.root));
-  for (const std::string& assumed : opened.assumed)
-    CHECK_FALSE(apply_override(opened.root, assumed));  // the same values, but given
+  for (const std::string& key : opened.assumed)
+    CHECK_FALSE(apply_override(opened.root, key + "=1"));
   CHECK_FALSE(assumption_note(opened.assumed, opened.root));
   // A search gets no layout.
   for (const std::string& assumed : opened.assumed) {
@@ -114,6 +114,29 @@ TEST_CASE("what replaces all assumptions leaves no note") {
     CHECK_FALSE(contains(assumed, "schedule.name"));
     CHECK_FALSE(contains(assumed, "micro_batch_size"));
   }
+}
+
+TEST_CASE("assumptions fit to what is given") {
+  const TemporaryFolder folder;
+  std::string config = kConfig;
+  const std::string path = folder.file("config.json", config);
+  const auto note = [&](const std::vector<std::string>& overrides) {
+    const auto scenario = read_scenario(path, overrides);
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    return scenario->notes.front();
+  };
+  const std::string h100 = "cluster.device=h100-sxm";
+  // Copies divide the mini-batch.
+  CHECK(contains(note({"cluster.gpus=24", h100}), "training.mini_batch_size=1032,"));
+  CHECK(contains(note({"cluster.gpus=2048", h100}), "training.mini_batch_size=2048,"));
+  // The number of micro-batches decides their size, and that of copies the stages.
+  CHECK_FALSE(
+      contains(note({"cluster.gpus=8", h100, "schedule.micro_batches=8"}), "micro_batch_size"));
+  CHECK_FALSE(contains(note({"cluster.gpus=8", h100, "plan.data_parallel=2"}), "plan.stages"));
+  // NVLink joins more GPUs of some devices, and devices are no GPUs in servers.
+  CHECK(contains(note({"cluster.gpus=64", "cluster.device=gb200"}), "gpus_per_server=64"));
+  CHECK(contains(note({"cluster.gpus=144", "cluster.device=gb300"}), "gpus_per_server=72"));
+  CHECK_FALSE(contains(note({"cluster.devices=8", h100}), "gpus_per_server"));
 }
 
 TEST_CASE("a machine is never assumed") {
