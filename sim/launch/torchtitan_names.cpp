@@ -99,8 +99,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kSchedule
 }  // namespace
 
 const TorchtitanModel* find_torchtitan_model(std::string_view name, std::string_view flavor) {
-  // The same weights with another kernel of attention: "8B_flex".
-  const std::string_view sizes = flavor.substr(0, flavor.find('_'));
+  // The same weights with another kernel of attention: "8B_flex", "debugmodel_varlen_attn".
+  const std::size_t kernel = std::min(flavor.find("_flex"), flavor.find("_varlen"));
+  const std::string_view sizes = flavor.substr(0, kernel);
   const auto found = std::find_if(
       models().begin(), models().end(),
       [&](const TorchtitanModel& one) { return one.name == name && one.flavor == sizes; });

@@ -198,6 +198,8 @@ TEST_CASE("models have about as many parameters as their names say") {
   check("deepseek_v3", "236B", 235.7);
   check("deepseek_v3", "671B", 671.0);
   CHECK(find_torchtitan_model("llama3", "9B") == nullptr);
+  CHECK(find_torchtitan_model("llama3", "debugmodel_varlen_attn") != nullptr);
+  CHECK(find_torchtitan_model("qwen3", "debugmodel_moe") == nullptr);
   CHECK(torchtitan_model_of("{}") == nullptr);
 }
 
