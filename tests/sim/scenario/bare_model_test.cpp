@@ -167,6 +167,7 @@ TEST_CASE("a sweep of a config.json reads what one run reads") {
     REQUIRE(change);
     changes.push_back(*std::move(change));
   }
+  given.reserve(changes.size());
   for (const YamlOverride& change : changes) given.push_back(&change);
   const auto swept = text->read(given);
   REQUIRE_MESSAGE(swept, (swept ? "" : to_text(swept.problems())));
