@@ -100,7 +100,8 @@ class Assumptions {
   }
   std::int64_t number(const std::string& key, std::int64_t otherwise) const {
     const YamlNode* node = node_at(root_, key);
-    return node ? parse_count(node->text).value.value_or(otherwise) : otherwise;
+    constexpr std::int64_t most = 1'000'000'000;  // so that the product of two is a number
+    return node ? std::min(parse_count(node->text).value.value_or(otherwise), most) : otherwise;
   }
 
   /// NVLink joins 72 GPUs of a GB200 or GB300, of which most use 64.
