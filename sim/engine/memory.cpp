@@ -4,7 +4,9 @@
 #include "sim/engine/memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <compare>
 
 #include "sim/engine/stage_memory.h"
 
@@ -14,13 +16,62 @@ namespace {
 /// A change before the running sums are known.
 struct Change {
   SimTime at;
+  Bytes activations;
+  Bytes buffers;
+  std::uint32_t node = 0;
   /// At the same instant releases come first. But memory that is reserved and released at the same
   /// instant, by ops that take no time, follows the order of the graph.
   bool released_first = false;
-  std::uint32_t node = 0;
-  Bytes activations;
-  Bytes buffers;
-  std::int32_t in_flight = 0;
+  std::int8_t in_flight = 0;
+};
+
+/// The changes of one slot by their causes. Each list is in the order of the graph, which is that
+/// of time where one stream or one channel makes it.
+class SlotChanges {
+ public:
+  enum Cause : std::size_t { op, activation, gradient, sent };
+  static constexpr std::size_t kCauses = sent + 1;
+
+  SlotChanges(std::size_t size, TieOrder ties) : ties_(ties) { changes_.reserve(size); }
+
+  void add(Cause cause, const Change& change) {
+    const bool is_later = change.released_first != (ties_ == TieOrder::releases_first);
+    lists_[cause].push_back({2 * change.at.time_since_epoch().count() + (is_later ? 1 : 0),
+                             static_cast<std::uint32_t>(changes_.size())});
+    changes_.push_back(change);
+  }
+
+  std::size_t size() const { return changes_.size(); }
+
+  /// Calls `visit(change)` for every change, in the order of their times.
+  template <class Visit>
+  void visit_in_order(Visit&& visit) {
+    for (std::vector<Place>& list : lists_) {
+      if (!std::is_sorted(list.begin(), list.end())) std::sort(list.begin(), list.end());
+    }
+    const std::vector<Place> received = merged(lists_[activation], lists_[gradient]);
+    const std::vector<Place> others = merged(lists_[op], lists_[sent]);
+    for (const Place& place : merged(received, others)) visit(changes_[place.index]);
+  }
+
+ private:
+  /// A change by its time, with what comes first at one instant, and its number.
+  struct Place {
+    std::int64_t at = 0;  ///< Twice the time in ns; 1 more for what comes later at that time.
+    std::uint32_t index = 0;
+
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+
+  static std::vector<Place> merged(const std::vector<Place>& a, const std::vector<Place>& b) {
+    std::vector<Place> both(a.size() + b.size());
+    std::merge(a.begin(), a.end(), b.begin(), b.end(), both.begin());
+    return both;
+  }
+
+  TieOrder ties_;
+  std::vector<Change> changes_;  ///< In the order of the graph.
+  std::array<std::vector<Place>, kCauses> lists_;
 };
 
 class Collector {
@@ -34,7 +85,7 @@ class Collector {
     for (const auto& [first, second] : graph.pairs) begins_[second] = first;
   }
 
-  /// Calls `add(slot, change)` for every change by the node.
+  /// Calls `add(slot, cause, change)` for every change by the node.
   template <class Add>
   void collect(std::uint32_t node, Add&& add) const {
     const Activity& activity = graph_.activities[node];
@@ -44,31 +95,35 @@ class Collector {
     const StageMemory& memory = stages_[stage];
     const Span& span = spans_[node];
     const SimTime begin = begin_of(node);
+    const std::int8_t in_flight = memory.first_of_position ? 1 : 0;
     switch (activity.kind) {
       case ActivityKind::activation_transfer:
       case ActivityKind::gradient_transfer:
-        add(slot, Change{span.begin, false, node, {}, graph_.cost(node).bytes, 0});
+        add(slot,
+            activity.kind == ActivityKind::activation_transfer ? SlotChanges::activation
+                                                               : SlotChanges::gradient,
+            Change{span.begin, {}, graph_.cost(node).bytes, node});
         if (activity.kind == ActivityKind::activation_transfer &&
             stages_[stage - 1].sent != Bytes{}) {
           const bool made_before = begin_of(graph_.nodes[node].input) < span.end;
-          add(graph_.sender(node),
-              Change{span.end, made_before, node, {}, Bytes{} - stages_[stage - 1].sent, 0});
+          add(graph_.sender(node), SlotChanges::sent,
+              Change{span.end, {}, Bytes{} - stages_[stage - 1].sent, node, made_before});
         }
         break;
       case ActivityKind::forward:
-        add(slot,
-            Change{begin, false, node, memory.kept, memory.sent, memory.first_of_position ? 1 : 0});
+        add(slot, SlotChanges::op, Change{begin, memory.kept, memory.sent, node, false, in_flight});
         break;
       case ActivityKind::backward:
-        if (memory.again != Bytes{}) add(slot, Change{begin, false, node, memory.again, {}, 0});
-        add(slot, end_of_backward(node, memory, memory.done));
+        if (memory.again != Bytes{})
+          add(slot, SlotChanges::op, Change{begin, memory.again, {}, node});
+        add(slot, SlotChanges::op, end_of_backward(node, memory, memory.done));
         break;
       case ActivityKind::backward_input:
         if (memory.recomputed_by_input != Bytes{})
-          add(slot, Change{span.begin, false, node, memory.recomputed_by_input, {}, 0});
+          add(slot, SlotChanges::op, Change{span.begin, memory.recomputed_by_input, {}, node});
         break;
       case ActivityKind::backward_weight:
-        add(slot, end_of_backward(node, memory, memory.done_by_weight));
+        add(slot, SlotChanges::op, end_of_backward(node, memory, memory.done_by_weight));
         break;
       default:
         break;
@@ -78,12 +133,9 @@ class Collector {
  private:
   Change end_of_backward(std::uint32_t node, const StageMemory& memory, Bytes done) const {
     const SimTime end = spans_[ends_[node]].end;
-    return {end,
-            begin_of(node) < end,
-            node,
-            Bytes{} - done,
-            Bytes{} - memory.received(),
-            memory.first_of_position ? -1 : 0};
+    const std::int8_t in_flight = memory.first_of_position ? -1 : 0;
+    return {end,  Bytes{} - done,       Bytes{} - memory.received(),
+            node, begin_of(node) < end, in_flight};
   }
 
   /// The begin of an op. For an op that is cut it is the begin of its first part; for an op of a
@@ -97,21 +149,36 @@ class Collector {
   std::vector<std::uint32_t> ends_;
 };
 
-/// Sorts the changes by time, releases first, and computes running sums.
-std::vector<MemoryStep> running_sums(const OpGraph& graph, std::vector<Change>& changes,
-                                     TieOrder ties) {
-  const bool releases_first = ties == TieOrder::releases_first;
-  std::stable_sort(changes.begin(), changes.end(), [&](const Change& a, const Change& b) {
-    if (a.at != b.at) return a.at < b.at;
-    return a.released_first != b.released_first ? a.released_first == releases_first
-                                                : a.node < b.node;
-  });
+/// The changes of each slot.
+std::vector<SlotChanges> changes_by_slot(const OpGraph& graph, const Trace& trace,
+                                         const std::vector<StageMemory>& stages, TieOrder ties) {
+  std::vector<std::size_t> sizes(graph.slots(), 0);  // not below what is collected
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const ActivityKind kind = graph.activities[node].kind;
+    if (is_op(kind)) sizes[graph.receiver(node)] += 2;
+    if (!is_transfer(kind)) continue;
+    ++sizes[graph.receiver(node)];
+    ++sizes[graph.sender(node)];
+  }
+  std::vector<SlotChanges> changes;
+  changes.reserve(sizes.size());
+  for (const std::size_t size : sizes) changes.emplace_back(size, ties);
+  const Collector collector(graph, trace, stages);
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    collector.collect(node, [&](std::uint32_t slot, SlotChanges::Cause cause,
+                                const Change& change) { changes[slot].add(cause, change); });
+  }
+  return changes;
+}
+
+/// Computes running sums of the changes.
+std::vector<MemoryStep> running_sums(const OpGraph& graph, SlotChanges& changes) {
   std::vector<MemoryStep> steps;
   steps.reserve(changes.size());
   MemoryStep held;
   // A device with several positions has a micro-batch in flight while any of them has.
   std::vector<std::int32_t> positions(graph.micro_batches, 0);
-  for (const Change& change : changes) {
+  changes.visit_in_order([&](const Change& change) {
     held.at = change.at;
     held.activations += change.activations;
     held.buffers += change.buffers;
@@ -121,7 +188,7 @@ std::vector<MemoryStep> running_sums(const OpGraph& graph, std::vector<Change>& 
     held.in_flight += (of_micro_batch > 0 ? 1 : 0) - (before ? 1 : 0);
     held.node = change.node;
     steps.push_back(held);
-  }
+  });
   return steps;
 }
 
@@ -194,20 +261,25 @@ std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Tr
                                                   const std::vector<Position>& positions,
                                                   const MemoryRules& rules, TieOrder ties) {
   const std::vector<StageMemory> stages = stage_memory(costs, positions, rules.recompute);
-  const Collector collector(graph, trace, stages);
-  std::vector<std::vector<Change>> changes(graph.slots());
-  for (std::uint32_t node = 0; node < graph.size(); ++node) {
-    collector.collect(
-        node, [&](std::uint32_t slot, const Change& change) { changes[slot].push_back(change); });
-  }
+  std::vector<SlotChanges> changes = changes_by_slot(graph, trace, stages, ties);
   std::vector<std::vector<MemoryStep>> steps;
   steps.reserve(changes.size());
-  for (std::vector<Change>& of_slot : changes) {
-    steps.push_back(running_sums(graph, of_slot, ties));
-    of_slot = {};
-  }
+  for (SlotChanges& of_slot : changes) steps.push_back(running_sums(graph, of_slot));
   return steps;
 }
+
+namespace {
+
+/// What a device holds throughout, with the old versions of its weights.
+MemoryParts throughout(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
+                       const std::vector<std::uint32_t>& stages) {
+  MemoryParts held = held_throughout(graph, costs, rules, stages);
+  for (const std::uint32_t s : stages)
+    held.stash += costs.stages[s].parameters * (rules.weight_versions[s] - 1);
+  return held;
+}
+
+}  // namespace
 
 std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts& costs,
                                          const MemoryRules& rules,
@@ -216,12 +288,9 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
   const auto stages = graph.stages_by_slot();
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
     DeviceMemory& device = devices[slot];
-    device.peak = held_throughout(graph, costs, rules, stages[slot]);
-    for (const std::uint32_t s : stages[slot]) {
-      const std::uint32_t versions = rules.weight_versions[s];
-      device.peak.stash += costs.stages[s].parameters * (versions - 1);
-      device.weight_versions = std::max(device.weight_versions, versions);
-    }
+    device.peak = throughout(graph, costs, rules, stages[slot]);
+    for (const std::uint32_t s : stages[slot])
+      device.weight_versions = std::max(device.weight_versions, rules.weight_versions[s]);
   }
   std::vector<bool> splits(costs.stages.size(), false);  // whether backward is split into I and W
   for (const Activity& activity : graph.activities) {
@@ -245,6 +314,25 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
     device.peak_op = op_name(graph, splits, best->node);
   }
   return devices;
+}
+
+std::vector<Bytes> peak_memory(const OpGraph& graph, const Trace& trace, const StageCosts& costs,
+                               const std::vector<Position>& positions, const MemoryRules& rules) {
+  const std::vector<StageMemory> stages = stage_memory(costs, positions, rules.recompute);
+  std::vector<SlotChanges> changes =
+      changes_by_slot(graph, trace, stages, TieOrder::releases_first);
+  const auto stages_of = graph.stages_by_slot();
+  std::vector<Bytes> peaks;
+  peaks.reserve(changes.size());
+  for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
+    Bytes held, most;
+    changes[slot].visit_in_order([&](const Change& change) {
+      held += change.activations + change.buffers;
+      most = std::max(most, held);
+    });
+    peaks.push_back(throughout(graph, costs, rules, stages_of[slot]).sum() + most);
+  }
+  return peaks;
 }
 
 double max_memory(const StageCosts& costs, const MemoryRules& rules, std::uint32_t micro_batches) {

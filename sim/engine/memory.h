@@ -83,6 +83,11 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
                                          const MemoryRules& rules,
                                          const std::vector<std::vector<MemoryStep>>& steps);
 
+/// The peaks of all slots as sums, for those who need no more: equal to the sums of
+/// measure_memory() over memory_steps(). Of the trace only the spans are read.
+std::vector<Bytes> peak_memory(const OpGraph& graph, const Trace& trace, const StageCosts& costs,
+                               const std::vector<Position>& positions, const MemoryRules& rules);
+
 /// An upper bound of the bytes on any device. It serves to refuse sums beyond 64 bits before they
 /// are computed.
 double max_memory(const StageCosts& costs, const MemoryRules& rules, std::uint32_t micro_batches);

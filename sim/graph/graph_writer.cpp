@@ -85,7 +85,7 @@ std::uint32_t GraphWriter::add_op(const Op& op, std::uint32_t copy, std::uint32_
   const auto kind = static_cast<std::size_t>(op.kind);
   const std::uint32_t node =
       add(static_cast<ActivityKind>(op.kind), op.stage, op.micro_batch.value,
-          wiring_.op_class(op.stage, kind, op.micro_batch.value), slot, slot, after);
+          wiring_.classes().of(op.stage, kind, op.micro_batch.value), slot, slot, after);
   send_result(op, copy, node);
   return node;
 }
@@ -112,7 +112,7 @@ std::uint32_t GraphWriter::add_part(const Op& op, std::uint32_t copy, std::size_
   const auto whole = static_cast<ActivityKind>(op.kind);
   const bool is_last = part + 1 == parts;
   const std::uint32_t node = add(is_last ? whole : part_of(whole), op.stage, op.micro_batch.value,
-                                 wiring_.part_class(op, part), slot, slot, after);
+                                 wiring_.classes().of_part(op, part), slot, slot, after);
   if (is_last) send_result(op, copy, node);
   return node;
 }
@@ -157,7 +157,7 @@ std::uint32_t GraphWriter::add_update(StageId stage, std::uint32_t micro_batch, 
 std::uint32_t GraphWriter::add_moment(ActivityKind kind, StageId stage, std::uint32_t micro_batch,
                                       std::uint32_t resource, std::vector<std::uint32_t> ready) {
   const std::uint32_t node =
-      add(kind, stage, micro_batch, wiring_.moment_class(), resource, resource, kNone);
+      add(kind, stage, micro_batch, wiring_.classes().moment(), resource, resource, kNone);
   graph_.joins.push_back({node, std::move(ready)});
   return node;
 }
@@ -182,8 +182,9 @@ std::uint32_t GraphWriter::add_collective(const Wiring::Collective& collective, 
 }
 
 std::uint32_t GraphWriter::add_gate(std::uint32_t micro_batch, std::vector<std::uint32_t> ready) {
-  const std::uint32_t node = add(ActivityKind::overhead, {}, micro_batch, wiring_.overhead_class(),
-                                 wiring_.host(), wiring_.host(), kNone);
+  const std::uint32_t node =
+      add(ActivityKind::overhead, {}, micro_batch, wiring_.classes().overhead(), wiring_.host(),
+          wiring_.host(), kNone);
   graph_.joins.push_back({node, std::move(ready)});
   return node;
 }

@@ -48,4 +48,10 @@ Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
                       const std::vector<DeviceId>& devices, const Cluster& cluster,
                       const RunRules& options, const Mark& mark);
 
+/// Gives the ops of a graph the times of other costs of its stages. These differ from the costs of
+/// the graph in times of ops alone; all else stays, so that no op has to be written again.
+/// Requires: a graph that lower() made of `schedule` under `options`, without pairs.
+void set_op_times(const Schedule& schedule, const StageCosts& costs, const RunRules& options,
+                  OpGraph& graph);
+
 }  // namespace plumbline

@@ -14,7 +14,11 @@ namespace plumbline {
 Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
                const std::vector<DeviceId>& devices, const Cluster& cluster,
                const RunRules& options, OpGraph& graph)
-    : shape_(shape), cluster_(cluster), options_(options), graph_(graph) {
+    : shape_(shape),
+      cluster_(cluster),
+      options_(options),
+      graph_(graph),
+      classes_(shape, options, graph) {
   for (const DeviceId device : devices) {
     for (std::uint32_t copy = 0; copy < options.written_copies(); ++copy) {
       graph_.devices.push_back({device.value * options.copies + copy});
@@ -29,7 +33,7 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
     }
   }
   graph_.copies_represented = options.copies / options.written_copies();
-  add_compute_classes(with_whole_updates(costs));
+  classes_.add(costs);
   for (const StageCost& stage : costs.stages) {
     const bool again = options.recompute != Recompute::none;
     overlaps_.push_back({stage.forward_overlap,
@@ -55,141 +59,6 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   for (auto& of_stage : gathers_) {
     for (Collective& gather : of_stage) add_moments(gather);
   }
-}
-
-StageCosts Wiring::with_whole_updates(StageCosts costs) const {
-  const auto& add_up = options_.overheads.add_up;
-  const auto& stash = options_.overheads.stash;
-  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-    const auto r = static_cast<std::int64_t>(graph_.members(static_cast<std::uint32_t>(s)));
-    const bool stashes = !options_.weight_versions.empty() && options_.weight_versions[s] > 1;
-    if (r == 1 && !stashes) continue;
-    StageCost& stage = costs.stages[s];
-    Duration more{};
-    if (add_up) more += (r - 1) * transfer_time(stage.reduced, *add_up);
-    if (stash && stashes) more += transfer_time(stage.parameters, *stash);
-    const std::int64_t shares = options_.sharded != Sharded::nothing ? r : 1;
-    const auto whole = static_cast<double>((stage.update + more).count());
-    const Duration own = stage.update - stage.update_before + more;
-    stage.update = stage.update_before + Duration{(own.count() + shares - 1) / shares};
-    if (costs.slowdowns.empty() || whole == 0) continue;
-    const double left = static_cast<double>(stage.update.count()) / whole;
-    for (double& slowed : costs.slowdowns[s].update)
-      slowed = (slowed + static_cast<double>(more.count())) * left;
-  }
-  return costs;
-}
-
-std::uint32_t Wiring::slowdown_of(Duration hold,
-                                  const std::vector<const std::vector<double>*>& parts, double work,
-                                  Duration rest) {
-  if (hold.count() == 0) return 0;
-  std::vector<double> factors(parts.front()->size(), static_cast<double>(rest.count()));
-  for (const std::vector<double>* part : parts) {
-    for (std::size_t k = 0; k < factors.size(); ++k) factors[k] += work * (*part)[k];
-  }
-  for (double& factor : factors) factor /= static_cast<double>(hold.count());
-  graph_.slowdowns.push_back(std::move(factors));
-  return static_cast<std::uint32_t>(graph_.slowdowns.size() - 1);
-}
-
-void Wiring::add_compute_class(Duration time, const StageSlowdown* slow,
-                               const std::vector<double> StageSlowdown::*own, Duration again,
-                               double work) {
-  const Duration per_op = options_.overheads.per_op;
-  Duration hold = time + again;
-  if (work != 1) hold = Duration{std::llround(work * static_cast<double>(hold.count()))};
-  hold += per_op;
-  Cost cost{hold, {}, {}, {}, 0};
-  if (slow != nullptr) {
-    std::vector<const std::vector<double>*> parts = {&(slow->*own)};
-    if (again.count() > 0) parts.push_back(&slow->again);
-    cost.slowdown = slowdown_of(hold, parts, work, per_op);
-  }
-  graph_.costs.push_back(cost);
-}
-
-void Wiring::add_op_classes(const StageCosts& costs, std::size_t stage, double work) {
-  const StageCost& cost = costs.stages[stage];
-  const StageSlowdown* const slow = costs.slowdowns.empty() ? nullptr : &costs.slowdowns[stage];
-  const Duration again = options_.recompute != Recompute::none ? cost.again : Duration{};
-  add_compute_class(cost.forward, slow, &StageSlowdown::forward, {}, work);
-  add_compute_class(cost.backward, slow, &StageSlowdown::backward, again, work);
-  add_compute_class(cost.backward_input, slow, &StageSlowdown::backward_input, again, work);
-  add_compute_class(cost.backward_weight, slow, &StageSlowdown::backward_weight, {}, work);
-}
-
-void Wiring::add_compute_classes(const StageCosts& costs) {
-  graph_.updates_at_once = costs.updates_at_once;
-  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-    add_op_classes(costs, s, 1);
-    add_compute_class(costs.stages[s].update,
-                      costs.slowdowns.empty() ? nullptr : &costs.slowdowns[s],
-                      &StageSlowdown::update, {}, 1);
-  }
-  flush_class_ = static_cast<std::uint32_t>(graph_.costs.size());
-  graph_.costs.push_back({});
-  graph_.costs.push_back({options_.overheads.per_iteration, {}, {}, {}, 0});
-  first_slice_class_ = static_cast<std::uint32_t>(graph_.costs.size());
-  for (const double work : options_.slice_work) {
-    for (std::size_t s = 0; s < costs.stages.size(); ++s) add_op_classes(costs, s, work);
-  }
-  const std::size_t slices = std::max<std::size_t>(1, options_.slice_work.size());
-  for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
-    buckets_.push_back(static_cast<std::uint32_t>(costs.stages[s].buckets.size()));
-    for (std::uint32_t slice = 0; slice < slices; ++slice)
-      add_part_classes(costs.stages[s], s, slice);
-  }
-  first_transfer_class_ = graph_.costs.size();
-}
-
-void Wiring::add_part_classes(const StageCost& cost, std::uint32_t stage, std::uint32_t slice) {
-  first_part_class_.push_back(static_cast<std::uint32_t>(graph_.costs.size()));
-  const double work = options_.slice_work.empty() ? 1 : options_.slice_work[slice];
-  const bool each = by_layer(options_.recompute);
-  const bool at_once = options_.recompute != Recompute::none && !each;
-  const auto add = [&](OpKind kind, Duration before, const auto& own) {
-    const auto whole = op_class({stage}, static_cast<std::size_t>(kind), slice);
-    const auto at = [&](Duration time) {
-      return work == 1 ? time : Duration{std::llround(work * static_cast<double>(time.count()))};
-    };
-    Duration done{};
-    Duration up_to = before;
-    for (std::size_t part = 0; part < cost.buckets.size(); ++part) {
-      up_to += own(part);
-      add_part_class(at(up_to) - done, graph_.costs[whole]);
-      done = at(up_to);
-    }
-  };
-  const auto& buckets = cost.buckets;
-  add(OpKind::forward, {}, [&](std::size_t i) { return buckets[buckets.size() - 1 - i].forward; });
-  // The first part recomputes all activations, unless each part recomputes its own layers.
-  add(OpKind::backward, at_once ? cost.again : Duration{},
-      [&](std::size_t i) { return buckets[i].backward + (each ? buckets[i].again : Duration{}); });
-  add(OpKind::backward_weight, {}, [&](std::size_t i) { return buckets[i].backward_weight; });
-}
-
-void Wiring::add_part_class(Duration time, const Cost& whole) {
-  const Duration per_op = options_.overheads.per_op;  // each part is launched by itself
-  Cost cost{time + per_op, {}, {}, {}, whole.slowdown};
-  const Duration whole_time = whole.hold - per_op;
-  if (whole.slowdown != 0 && per_op.count() > 0 && whole_time.count() > 0) {
-    // A part slows down like the whole op beside its neighbours, except for its launch, whose time
-    // is fixed.
-    const auto ns = [](Duration one) { return static_cast<double>(one.count()); };
-    std::vector<double> slowed = graph_.slowdowns[whole.slowdown];
-    for (double& factor : slowed) factor = (factor * ns(whole.hold) - ns(per_op)) / ns(whole_time);
-    cost.slowdown = slowdown_of(cost.hold, {&slowed}, ns(time), per_op);
-  }
-  graph_.costs.push_back(cost);
-}
-
-std::uint32_t Wiring::part_class(const Op& op, std::size_t part) const {
-  const std::size_t slices = std::max<std::size_t>(1, options_.slice_work.size());
-  const std::size_t place = op.stage.value * slices + op.micro_batch.value % slices;
-  const std::size_t kind = op.kind == OpKind::forward ? 0 : op.kind == OpKind::backward ? 1 : 2;
-  return first_part_class_[place] +
-         static_cast<std::uint32_t>(kind * buckets_[op.stage.value] + part);
 }
 
 std::pair<std::uint32_t, std::uint32_t> Wiring::pair_classes(const Op& first, const Op& second) {
@@ -263,7 +132,7 @@ std::uint32_t Wiring::own_channel(std::uint32_t slot, bool of_group, const Path&
 
 /// Neighbouring channels mostly cost the same, so only the last class is looked at.
 std::uint32_t Wiring::cost_class(const Cost& cost) {
-  if (graph_.costs.size() == first_transfer_class_ || !(graph_.costs.back() == cost))
+  if (graph_.costs.size() == classes_.size() || !(graph_.costs.back() == cost))
     graph_.costs.push_back(cost);
   return static_cast<std::uint32_t>(graph_.costs.size() - 1);
 }

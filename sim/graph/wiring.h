@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/graph/lower.h"
+#include "sim/graph/op_classes.h"
 
 namespace plumbline {
 
@@ -51,22 +52,11 @@ class Wiring {
   std::uint32_t slot(StageId stage, std::uint32_t micro_batch, std::uint32_t copy) const {
     return shape_.slot(stage, {micro_batch}) * options_.written_copies() + copy;
   }
-  /// The cost class of an F, B, I or W. With slices of unequal work, each slice has its own.
-  std::uint32_t op_class(StageId stage, std::size_t kind, std::uint32_t micro_batch) const {
-    if (options_.slice_work.empty()) return OpGraph::class_of(stage, kind);
-    const std::size_t slice = micro_batch % options_.slice_work.size();
-    return first_slice_class_ +
-           static_cast<std::uint32_t>(
-               (slice * shape_.stages() + stage.value) * OpGraph::kUpdateClass + kind);
-  }
+  const OpClasses& classes() const { return classes_; }
   /// The cost classes of a pair, an F and a B in either order, that a device runs at the same time.
   /// The pair lasts as long as both compute or as both send within their group, whichever is
   /// longer.
   std::pair<std::uint32_t, std::uint32_t> pair_classes(const Op& first, const Op& second);
-  /// The cost class of part `part` of an F, B or W that is cut into its stage's buckets. A forward
-  /// goes through the buckets from the last to the first.
-  std::uint32_t part_class(const Op& op, std::size_t part) const;
-
   /// Whether the boundary above stage s lies between two devices.
   bool crosses(std::uint32_t boundary) const { return !boundaries_[boundary].ways.empty(); }
   /// Requires: crosses(boundary).
@@ -87,9 +77,6 @@ class Wiring {
   /// without buckets. They stand in the order in which a forward needs them. None if not needed.
   const std::vector<Collective>& gathers(StageId stage) const { return gathers_[stage.value]; }
 
-  std::uint32_t flush_class() const { return flush_class_; }
-  std::uint32_t overhead_class() const { return flush_class_ + 1; }
-  std::uint32_t moment_class() const { return flush_class_; }
   std::uint32_t host() const { return host_; }
 
  private:
@@ -99,25 +86,6 @@ class Wiring {
     std::vector<std::array<Route, 2>> ways;  ///< Ordered by micro-batch, then copy.
   };
 
-  void add_compute_classes(const StageCosts& costs);
-  /// Adds the slow-down factors of `hold` and returns their index. `parts`, scaled by `work`,
-  /// depend on neighbours; `rest` does not.
-  std::uint32_t slowdown_of(Duration hold, const std::vector<const std::vector<double>*>& parts,
-                            double work, Duration rest);
-  /// Adds the classes of a stage's F, B, I and W, with `work` times the usual time.
-  void add_op_classes(const StageCosts& costs, std::size_t stage, double work);
-  void add_compute_class(Duration time, const StageSlowdown* slow,
-                         const std::vector<double> StageSlowdown::*own, Duration again,
-                         double work);
-  /// Adds the classes of the parts of a stage's F, B and W; a part is slowed as the whole op is.
-  void add_part_classes(const StageCost& cost, std::uint32_t stage, std::uint32_t slice);
-  /// Adds the class of a part that takes `time` plus its launch; `whole` is the class of its op.
-  void add_part_class(Duration time, const Cost& whole);
-  /// The costs with the complete times of updates. For a stage with r devices, each device adds up
-  /// the gradients of the r - 1 others. With a sharded optimizer each takes 1/r of the time, apart
-  /// from what its group sends before. A stage that keeps old versions copies its weights at every
-  /// update, also at the end of a run, when the old version is no longer needed.
-  StageCosts with_whole_updates(StageCosts costs) const;
   void add_boundary(std::uint32_t boundary, Bytes bytes);
   void add_collectives(std::uint32_t stage, const StageCost& cost);
   /// Adds the data that each member sends around its group, as hops beside the innermost rings.
@@ -152,17 +120,13 @@ class Wiring {
   const Cluster& cluster_;
   const RunRules& options_;
   OpGraph& graph_;
+  OpClasses classes_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_index_;
   std::vector<Boundary> boundaries_;  ///< Entry s stands between stage s and s + 1.
   std::vector<std::vector<Collective>> reductions_;
   std::vector<std::vector<Collective>> gathers_;
   std::vector<std::array<Overlap, 2>> overlaps_;  ///< Entries for the F and the B of each stage.
   std::map<std::array<std::uint32_t, 3>, std::pair<std::uint32_t, std::uint32_t>> pair_classes_;
-  std::vector<std::uint32_t> first_part_class_;  ///< Ordered by stage, then slice.
-  std::vector<std::uint32_t> buckets_;           ///< The number of buckets of each stage.
-  std::uint32_t first_slice_class_ = 0;
-  std::size_t first_transfer_class_ = 0;
-  std::uint32_t flush_class_ = 0;
   std::uint32_t host_ = 0;
 };
 

@@ -14,4 +14,14 @@ namespace plumbline {
 Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation = Evaluation::events,
                         const Partition* as = nullptr);
 
+/// A scenario that leaves nothing open, and its outcome.
+struct SettledOutcome {
+  Scenario scenario;
+  Outcome outcome;
+};
+
+/// resolve_plan() and a prediction by Evaluation::fastest in one, without running again what a
+/// choice has run. Errors: those of predict().
+Result<SettledOutcome> settle_and_predict(Scenario scenario);
+
 }  // namespace plumbline

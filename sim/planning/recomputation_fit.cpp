@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "sim/planning/memory_floor.h"
+#include "sim/planning/recomputation_trial.h"
 #include "sim/prediction/predict_resolved.h"
 #include "sim/scenario/recomputation.h"
 
@@ -105,12 +106,13 @@ std::vector<std::vector<StageMemory>> memory_by_count(const Scenario& scenario,
 /// The search for one scenario.
 class Fit {
  public:
-  Fit(Scenario trial, Outcome none)
+  Fit(const Scenario& scenario, const Outcome& none, RecomputationTrial trial)
       : trial_(std::move(trial)),
-        none_(std::move(none)),
-        groups_(sharers_of(none_)),
-        costs_(layer_costs(trial_)),
-        floor_(none_, memory_by_count(trial_, none_.setup, costs_)) {
+        none_(none),
+        memory_(*none.setup.cluster.memory),
+        groups_(sharers_of(none)),
+        costs_(layer_costs(scenario)),
+        floor_(none, memory_by_count(scenario, none.setup, costs_)) {
     for (const Stage& stage : none_.setup.partition.stages)
       layers_.push_back(static_cast<std::int64_t>(stage.layers.size()));
     choices_.resize(groups_.size());
@@ -175,9 +177,8 @@ class Fit {
 
   /// Whether the group can fit by the lower bounds, with the numbers that are set in `counts`.
   bool may_fit(const Sharers& group, const Counts& counts) const {
-    return std::all_of(group.slots.begin(), group.slots.end(), [&](std::uint32_t slot) {
-      return floor_.of(slot, counts) <= *none_.setup.cluster.memory;
-    });
+    return std::all_of(group.slots.begin(), group.slots.end(),
+                       [&](std::uint32_t slot) { return floor_.of(slot, counts) <= memory_; });
   }
 
   void add_equal_shares(const Sharers& group, std::int64_t sum, Counts& counts,
@@ -228,10 +229,9 @@ class Fit {
     for (const std::uint32_t s : groups_[g].stages) counts[s] = choice[s];
   }
 
-  Result<Outcome> predicted(const Counts& counts) {
+  Result<RecomputationTrial::Run> tried(const Counts& counts) {
     left_ -= kRun + none_.graph.size();
-    trial_.schedule.recompute.layers = counts;
-    return predict_resolved(trial_, Evaluation::fastest);
+    return trial_.run(counts);
   }
 
   /// Tries all numbers of the groups from `g` on that add up to `sum`.
@@ -239,12 +239,12 @@ class Fit {
     if (left_ <= 0) return std::nullopt;
     if (g == groups_.size()) {
       if (sum > 0) return std::nullopt;
-      const auto outcome = predicted(counts);
-      if (!outcome) return outcome.problems();
-      if (!outcome->fits().value_or(true)) return std::nullopt;
-      if (!best_ || outcome->iteration_time_s < time_s_) {
+      const auto run = tried(counts);
+      if (!run) return run.problems();
+      if (!run->fits(memory_)) return std::nullopt;
+      if (!best_ || run->iteration_time_s < time_s_) {
         best_ = counts;
-        time_s_ = outcome->iteration_time_s;
+        time_s_ = run->iteration_time_s;
       }
       return std::nullopt;
     }
@@ -264,11 +264,11 @@ class Fit {
     return std::nullopt;
   }
 
-  bool fits(const Outcome& outcome, const Sharers& group) const {
-    const std::uint32_t copies = outcome.graph.slots() / outcome.setup.schedule.shape.slots;
+  bool fits(const RecomputationTrial::Run& run, const Sharers& group) const {
+    const std::uint32_t copies = none_.graph.slots() / none_.setup.schedule.shape.slots;
     for (const std::uint32_t slot : group.slots) {
       for (std::uint32_t copy = 0; copy < copies; ++copy) {
-        if (!outcome.fits(slot * copies + copy).value_or(true)) return false;
+        if (run.peaks[slot * copies + copy] > memory_) return false;
       }
     }
     return true;
@@ -281,13 +281,13 @@ class Fit {
     std::vector<std::int64_t> sums = min_;
     while (true) {
       for (std::size_t g = 0; g < groups_.size(); ++g) take(g, choices(g, sums[g]).front(), counts);
-      const auto outcome = predicted(counts);
-      if (!outcome) return outcome.problems();
-      if (outcome->fits().value_or(true)) return std::optional(counts);
+      const auto run = tried(counts);
+      if (!run) return run.problems();
+      if (run->fits(memory_)) return std::optional(counts);
       const auto step = [&](bool all) {
         bool any = false;
         for (std::size_t g = 0; g < groups_.size(); ++g) {
-          if (!all && fits(*outcome, groups_[g])) continue;
+          if (!all && fits(*run, groups_[g])) continue;
           const auto next = min_of(g, sums[g] + 1);
           if (next) sums[g] = *next;
           any = any || next;
@@ -298,8 +298,9 @@ class Fit {
     }
   }
 
-  Scenario trial_;
-  Outcome none_;  ///< The prediction without any recompute.
+  RecomputationTrial trial_;
+  const Outcome& none_;  ///< The prediction without any recompute.
+  Bytes memory_;         ///< What each device has.
   std::vector<Sharers> groups_;
   std::vector<LayerCosts> costs_;
   MemoryFloor floor_;
@@ -315,9 +316,9 @@ class Fit {
 
 }  // namespace
 
-Result<Scenario> fit_recomputation(Scenario scenario) {
+Result<FittedRecomputation> fit_and_predict(Scenario scenario) {
   RecomputeChoice& choice = scenario.schedule.recompute;
-  if (!choice.as_few_as_fit()) return scenario;
+  if (!choice.as_few_as_fit()) return FittedRecomputation{std::move(scenario), std::nullopt};
   if (!scenario.cluster.memory) {
     return input_error(choice.layers_mark,
                        "schedule.recompute_layers is 'fit', but the devices' memory is not given",
@@ -334,12 +335,22 @@ Result<Scenario> fit_recomputation(Scenario scenario) {
         std::accumulate(chosen.begin(), chosen.end(), std::int64_t{0}),
         scenario.model->graph.size(), name(choice.kind), why, fmt::join(chosen, ",")));
     choice.layers = std::move(chosen);
-    return scenario;
+    return FittedRecomputation{scenario, std::nullopt};
   };
   constexpr std::string_view fewest = "the fewest with which each device fits";
-  if (none->fits().value_or(true))
-    return settled(Counts(none->setup.partition.stages.size(), 0), fewest);
-  Fit fit(std::move(trial), *std::move(none));
+  if (none->fits().value_or(true)) {
+    FittedRecomputation fitted = settled(Counts(none->setup.partition.stages.size(), 0), fewest);
+    if (scenario.noise) return fitted;
+    // The notes of a setup begin with those of its scenario.
+    std::vector<std::string>& notes = none->setup.notes;
+    notes.insert(notes.begin() + static_cast<std::ptrdiff_t>(trial.notes.size()),
+                 fitted.scenario.notes.back());
+    fitted.outcome = *std::move(none);
+    return fitted;
+  }
+  auto tries = RecomputationTrial::of(trial, *none);
+  if (!tries) return tries.problems();
+  Fit fit(trial, *none, *std::move(tries));
   const auto found = fit.find();
   if (!found) return found.problems();
   if (!*found) return settled(fit.all_layers(), "all that there are, which do not suffice");
@@ -347,6 +358,12 @@ Result<Scenario> fit_recomputation(Scenario scenario) {
                               ? fewest
                               : "the fewest found with which each device fits (there are too many "
                                 "to try all that are fewer)");
+}
+
+Result<Scenario> fit_recomputation(Scenario scenario) {
+  auto fitted = fit_and_predict(std::move(scenario));
+  if (!fitted) return fitted.problems();
+  return std::move(fitted->scenario);
 }
 
 }  // namespace plumbline

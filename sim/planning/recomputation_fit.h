@@ -3,6 +3,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
+
+#include "sim/prediction/outcome.h"
 #include "sim/scenario/scenario.h"
 
 namespace plumbline {
@@ -16,5 +19,16 @@ namespace plumbline {
 /// also chooses stage by stage: under 1F1B an early stage holds more micro-batches than a late one.
 /// Requires: a plan that is resolved. Errors: no memory is given; those of predict_resolved().
 Result<Scenario> fit_recomputation(Scenario scenario);
+
+/// A scenario whose recomputation is settled.
+struct FittedRecomputation {
+  Scenario scenario;
+  /// Its outcome by Evaluation::fastest, where it had to be known. Nothing for a scenario with
+  /// noise.
+  std::optional<Outcome> outcome;
+};
+
+/// The same, with what is known of the outcome.
+Result<FittedRecomputation> fit_and_predict(Scenario scenario);
 
 }  // namespace plumbline

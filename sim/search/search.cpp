@@ -356,14 +356,15 @@ SearchRow Search::predict_layout(const LayoutFamily& family, std::size_t index) 
     found.row.reason = problems.front().message;
     return std::move(found);
   };
-  const auto settled = scenario(found.layout);
+  auto written = read(found.layout);
+  if (!written) return refuse(written.problems());
+  const auto settled = settle_and_predict(*std::move(written));
   if (!settled) return refuse(settled.problems());
-  const auto outcome = predict(*settled, Evaluation::fastest);
-  if (!outcome) return refuse(outcome.problems());
-  describe(found.layout, *settled, *outcome);
-  found.row.numbers = numbers_of(*outcome);
-  found.row.estimated = outcome->setup.estimated;
-  if (found.row.numbers->fits == false) found.row.reason = shortage(*outcome);
+  const Outcome& outcome = settled->outcome;
+  describe(found.layout, settled->scenario, outcome);
+  found.row.numbers = numbers_of(outcome);
+  found.row.estimated = outcome.setup.estimated;
+  if (found.row.numbers->fits == false) found.row.reason = shortage(outcome);
   return found;
 }
 

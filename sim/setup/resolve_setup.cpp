@@ -6,18 +6,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
-#include "schedules/order/in_flight.h"
 #include "schedules/order/weight_versions.h"
 #include "sim/engine/period.h"
 #include "sim/engine/simulate.h"
 #include "sim/scenario/placement.h"
 #include "sim/setup/buckets.h"
-#include "sim/setup/expected_errors.h"
 #include "sim/setup/file_order.h"
 #include "sim/setup/measured_spreads.h"
 #include "sim/setup/setup_checks.h"
+#include "sim/setup/setup_costs.h"
 #include "sim/setup/setup_order.h"
 #include "sim/setup/split_backward.h"
 
@@ -30,67 +28,6 @@ void tell(const AssumedSplit& split, TrainingSetup& setup) {
   if (std::string note = split.note(); !note.empty()) setup.notes.push_back(std::move(note));
   if (std::string estimate = split.estimate(); !estimate.empty())
     setup.estimated.push_back(std::move(estimate));
-}
-
-/// One number per stage: the other devices in use on the server of its first device.
-std::vector<std::uint32_t> neighbours_of_stages(const TrainingSetup& setup) {
-  const auto server = [&](std::uint32_t device, std::uint32_t copy) {
-    return (device * setup.copies() + copy) / setup.cluster.levels.front().size;
-  };
-  std::map<std::uint32_t, std::uint32_t> used;
-  for (const DeviceId device : setup.devices) {
-    for (std::uint32_t copy = 0; copy < setup.copies(); ++copy) ++used[server(device.value, copy)];
-  }
-  std::vector<std::uint32_t> neighbours;
-  neighbours.reserve(setup.partition.stages.size());
-  for (const Stage& stage : setup.partition.stages)
-    neighbours.push_back(used.at(server(stage.devices.front().value, 0)) - 1);
-  return neighbours;
-}
-
-/// One number per stage: the micro-batches whose activations a device holds at the same time. If
-/// all activations are recomputed, it holds those of one, for any number in flight.
-std::vector<std::uint32_t> max_kept(const Scenario& scenario, const Schedule& schedule) {
-  const RecomputeChoice& recompute = scenario.schedule.recompute;
-  const bool recomputes_all = recompute.kind == Recompute::full ||
-                              (recompute.kind == Recompute::layers && !recompute.leaves_some());
-  if (recomputes_all) return std::vector<std::uint32_t>(schedule.shape.stages(), 1);
-  std::vector<std::uint32_t> kept = max_in_flight(schedule);
-  for (std::uint32_t& held : kept)  // in whole micro-batches
-    held = (held + scenario.schedule.slices.count - 1) / scenario.schedule.slices.count;
-  return kept;
-}
-
-/// Adds the costs of stages, which depend on the order of their ops, and their slow-down by
-/// neighbours.
-std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<LayerCosts>& layers,
-                                     TrainingSetup& setup) {
-  const LayerGraph& graph = scenario.model->graph;
-  const Profile& profile = scenario.model->profile;
-  std::vector<std::uint32_t> neighbours(setup.partition.stages.size(), 0);
-  if (scenario.neighbours_slow) neighbours = neighbours_of_stages(setup);
-  const bool has_neighbours = std::any_of(neighbours.begin(), neighbours.end(),
-                                          [](std::uint32_t count) { return count > 0; });
-  std::vector<std::uint32_t> kept;
-  if (!profile.in_flight.empty()) kept = max_kept(scenario, setup.schedule);
-  if (!kept.empty() && !has_neighbours) {
-    scale_in_flight(graph, profile.in_flight, setup.partition, kept, layers);
-    if (auto refused = check_large_sums(scenario, layers)) return Diagnostics{*refused};
-  }
-  setup.costs = stage_costs(graph, layers, setup.partition, scenario.gradient_width);
-  if (!scenario.neighbours_slow) return std::nullopt;
-  std::vector<KindFactors> factors(setup.partition.stages.size(), profile.slowdown);
-  if (!kept.empty() && has_neighbours) {
-    for (std::size_t s = 0; s < factors.size(); ++s) {
-      factors[s] = factors_in_flight(profile.slowdown, profile.in_flight, kept[s], neighbours[s]);
-    }
-  }
-  setup.costs.slowdowns =
-      stage_slowdowns(graph, layers, setup.partition, factors, profile.slowdown);
-  const auto at_once = profile.slowdown.find(std::string(kUpdatesAtOnce));
-  if (has_neighbours && at_once != profile.slowdown.end())
-    setup.costs.updates_at_once = at_once->second;
-  return std::nullopt;
 }
 
 void note_unshared(const Scenario& scenario, TrainingSetup& setup) {
@@ -150,7 +87,6 @@ std::optional<Diagnostics> complete(const Scenario& scenario, std::vector<LayerC
   // The costs of each stage, with the number of micro-batches in flight in this order.
   tell(split_backwards(setup, layers), setup);
   if (auto refused = add_costs(scenario, layers, setup)) return refused;
-  if (const auto min = scenario.min_bucket()) add_buckets(*min, layers, setup);
   add_versions(scenario, setup);
   if (auto refused = check_versions(scenario, setup)) return Diagnostics{*refused};
   if (auto refused = check_memory(scenario, setup)) return Diagnostics{*refused};
@@ -227,24 +163,6 @@ TrainingSetup without_plan(const Scenario& scenario) {
                  .slice_work = choice.slices.work,
                  .overheads = scenario.overheads};
   return setup;
-}
-
-/// The costs of each layer for a micro-batch of this size, or for a slice of one.
-Result<std::vector<LayerCosts>> layer_costs(const Scenario& scenario, TrainingSetup& setup) {
-  const Profile& profile = scenario.model->profile;
-  SizedCosts sized = costs_at(profile, scenario.micro_batch_size);
-  if (!sized.estimated.empty()) setup.estimated.push_back(sized.estimated);
-  setup.errors = expected_errors(scenario);
-  if (setup.errors) setup.estimated.push_back(estimate_of(*setup.errors));
-  if (const SliceChoice& slices = scenario.schedule.slices; slices.count > 1) {
-    cut_into_slices(sized.layers, slices.count);
-    for (std::string& note :
-         notes_on(slices, scenario.schedule.recompute.kind, !profile.estimated.empty()))
-      setup.notes.push_back(std::move(note));
-  }
-  if (!scenario.neighbours_slow) run_alone(scenario.model->graph, profile.slowdown, sized.layers);
-  if (auto refused = check_large_sums(scenario, sized.layers)) return *refused;
-  return std::move(sized.layers);
 }
 
 /// Adds stages and devices. Layers that do not recompute keep their activations.

@@ -217,13 +217,14 @@ SweepRow Sweep::evaluate(std::uint64_t point) const {
     row.reason = problems.front().message;
     return std::move(row);
   };
-  const auto at_point = scenario(point);
-  if (!at_point) return refuse(at_point.problems());
-  const auto outcome = predict(*at_point, Evaluation::fastest);
-  if (!outcome) return refuse(outcome.problems());
-  row.numbers = numbers_of(*outcome);
-  row.estimated = outcome->setup.estimated;
-  if (row.numbers->fits == false) row.reason = shortage(*outcome);
+  auto written = read(point);
+  if (!written) return refuse(written.problems());
+  const auto settled = settle_and_predict(*std::move(written));
+  if (!settled) return refuse(settled.problems());
+  const Outcome& outcome = settled->outcome;
+  row.numbers = numbers_of(outcome);
+  row.estimated = outcome.setup.estimated;
+  if (row.numbers->fits == false) row.reason = shortage(outcome);
   return row;
 }
 

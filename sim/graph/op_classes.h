@@ -1,0 +1,74 @@
+// The classes of cost of a run's ops, which are the first in the table of its graph.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "schedules/order/op.h"
+#include "schedules/stages/stage_costs.h"
+#include "sim/graph/op_graph.h"
+#include "sim/graph/run_rules.h"
+
+namespace plumbline {
+
+/// The classes of cost of F, B, I, W and U, of their parts, and of moments. Their numbers depend on
+/// stages, slices and buckets alone, not on any time.
+class OpClasses {
+ public:
+  /// All arguments must outlive the classes. Requires: a graph that has slots and no cost yet.
+  OpClasses(const PipelineShape& shape, const RunRules& options, OpGraph& graph)
+      : shape_(shape), options_(options), graph_(graph) {}
+
+  /// Adds all classes, with these costs.
+  void add(const StageCosts& given);
+
+  /// The number of classes; other costs of the graph follow behind them.
+  std::size_t size() const { return size_; }
+  /// The cost class of an F, B, I or W. With slices of unequal work, each slice has its own.
+  std::uint32_t of(StageId stage, std::size_t kind, std::uint32_t micro_batch) const {
+    if (options_.slice_work.empty()) return OpGraph::class_of(stage, kind);
+    const std::size_t slice = micro_batch % options_.slice_work.size();
+    return first_slice_class_ +
+           static_cast<std::uint32_t>(
+               (slice * shape_.stages() + stage.value) * OpGraph::kUpdateClass + kind);
+  }
+  /// The cost class of part `part` of an F, B or W that is cut into its stage's buckets. A forward
+  /// goes through the buckets from the last to the first.
+  std::uint32_t of_part(const Op& op, std::size_t part) const;
+
+  std::uint32_t moment() const { return moment_class_; }
+  std::uint32_t overhead() const { return moment_class_ + 1; }
+
+ private:
+  /// Adds the slow-down factors of `hold` and returns their index. `parts`, scaled by `work`,
+  /// depend on neighbours; `rest` does not.
+  std::uint32_t slowdown_of(Duration hold, const std::vector<const std::vector<double>*>& parts,
+                            double work, Duration rest);
+  /// Adds the classes of a stage's F, B, I and W, with `work` times the usual time.
+  void add_op_classes(const StageCosts& costs, std::size_t stage, double work);
+  void add_compute_class(Duration time, const StageSlowdown* slow,
+                         const std::vector<double> StageSlowdown::*own, Duration again,
+                         double work);
+  /// Adds the classes of the parts of a stage's F, B and W; a part is slowed as the whole op is.
+  void add_part_classes(const StageCost& cost, std::uint32_t stage, std::uint32_t slice);
+  /// Adds the class of a part that takes `time` plus its launch; `whole` is the class of its op.
+  void add_part_class(Duration time, const Cost& whole);
+  /// The costs with the complete times of updates. For a stage with r devices, each device adds up
+  /// the gradients of the r - 1 others. With a sharded optimizer each takes 1/r of the time, apart
+  /// from what its group sends before. A stage that keeps old versions copies its weights at every
+  /// update, also at the end of a run, when the old version is no longer needed.
+  StageCosts with_whole_updates(StageCosts costs) const;
+
+  const PipelineShape& shape_;
+  const RunRules& options_;
+  OpGraph& graph_;
+  std::vector<std::uint32_t> first_part_class_;  ///< Ordered by stage, then slice.
+  std::vector<std::uint32_t> buckets_;           ///< The number of buckets of each stage.
+  std::uint32_t first_slice_class_ = 0;
+  std::size_t size_ = 0;
+  std::uint32_t moment_class_ = 0;
+};
+
+}  // namespace plumbline

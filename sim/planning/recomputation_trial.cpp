@@ -1,0 +1,60 @@
+// Other times for the ops of one graph, and its longest path.
+//
+// SPDX-License-Identifier: MIT
+#include "sim/planning/recomputation_trial.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/engine/simulate.h"
+#include "sim/graph/lower.h"
+#include "sim/prediction/predict_resolved.h"
+#include "sim/setup/setup_costs.h"
+
+namespace plumbline {
+
+bool RecomputationTrial::Run::fits(Bytes memory) const {
+  return std::all_of(peaks.begin(), peaks.end(), [&](Bytes peak) { return peak <= memory; });
+}
+
+Result<RecomputationTrial> RecomputationTrial::of(Scenario scenario, const Outcome& none) {
+  TrainingSetup told;  // what is to be told of costs, the outcome tells
+  auto layers = layer_costs(scenario, told);
+  if (!layers) return layers.problems();
+  return RecomputationTrial(std::move(scenario), none, *std::move(layers));
+}
+
+RecomputationTrial::RecomputationTrial(Scenario scenario, const Outcome& none,
+                                       std::vector<LayerCosts> layers)
+    : scenario_(std::move(scenario)),
+      setup_(none.setup),
+      graph_(none.graph),
+      clock_(none),
+      layers_(std::move(layers)) {}
+
+Result<RecomputationTrial::Run> RecomputationTrial::run(
+    const std::vector<std::int64_t>& recomputed) {
+  // The ops that make a pair, and how long they hold each other up, depend on all times.
+  if (!setup_.schedule.partners.empty()) return run_all(recomputed);
+  const std::vector<std::uint32_t> numbers(recomputed.begin(), recomputed.end());
+  if (auto refused = set_recomputed(scenario_, layers_, numbers, setup_)) return *refused;
+  set_op_times(setup_.schedule, setup_.costs, setup_.rules, graph_);
+  const Trace trace = graph_.rates_change() ? simulate(graph_) : longest_path(graph_);
+  const auto length = static_cast<double>(clock_.length(graph_, trace));
+  return Run{clock_.iteration_time_s(length),
+             peak_memory(graph_, trace, setup_.costs, setup_.schedule.shape.positions,
+                         memory_rules(setup_))};
+}
+
+/// The same with the order and the graph made anew.
+Result<RecomputationTrial::Run> RecomputationTrial::run_all(
+    const std::vector<std::int64_t>& recomputed) {
+  scenario_.schedule.recompute.layers = recomputed;
+  const auto outcome = predict_resolved(scenario_, Evaluation::fastest);
+  if (!outcome) return outcome.problems();
+  Run run{outcome->iteration_time_s, {}};
+  for (const DeviceMemory& device : outcome->memory) run.peaks.push_back(device.peak.sum());
+  return run;
+}
+
+}  // namespace plumbline

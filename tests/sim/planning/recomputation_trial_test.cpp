@@ -1,0 +1,162 @@
+// A trial of some numbers of recomputed layers, against the whole prediction with them.
+//
+// SPDX-License-Identifier: MIT
+#include "sim/planning/recomputation_trial.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "sim/planning/predict.h"
+#include "sim/planning/recomputation_fit.h"
+#include "tests/support/text_source.h"
+#include "tests/support/trials.h"
+
+namespace plumbline::test {
+namespace {
+
+/// Twelve layers of all sizes on four devices, under anything that decides times or memory.
+class RandomCase {
+ public:
+  explicit RandomCase(std::uint64_t seed) : dice_(seed) {
+    for (int i = 0; i < 12; ++i) {
+      layers_ += fmt::format(
+          "    - {{name: l{}, forward: {} us, backward_input: {} us, backward_weight: {} us, "
+          "output: {} KiB, activation: {} KiB, parameters: {} KiB, selective: {{activation: {} "
+          "KiB, forward: {} us}}}}\n",
+          i, roll(0, 90), roll(0, 90), roll(1, 90), roll(0, 32), 32 + roll(1, 64), roll(0, 9),
+          roll(0, 32), roll(0, 40));
+    }
+    struct Shape {
+      const char* schedule;
+      int stages;
+    };
+    static const Shape shapes[] = {
+        {"gpipe", 4},   {"1f1b", 4},     {"eager-1f1b", 4}, {"pipedream", 4},
+        {"zb-h1", 4},   {"zb-v", 8},     {"naive", 4},      {"interleaved-1f1b", 8},
+        {"chimera", 4}, {"dualpipe", 4}, {"1f1b", 4},       {"1f1b", 4}};
+    const Shape& shape = shapes[seed % std::size(shapes)];
+    const std::string name = shape.schedule;
+    const bool updates_always = name == "pipedream";
+    const bool is_plain = name == "1f1b";
+    std::string more, training, plan;
+    if (name == "dualpipe") more = ", pairs: overlapped";
+    if (!updates_always && more.empty() && roll(0, 2) == 0) more += ", transfers: blocking";
+    if (is_plain && roll(0, 2) == 0) more = ", slices: 2";
+    if (!updates_always && name != "dualpipe" && roll(0, 1) == 0) {
+      plan = ", data_parallel: 2";
+      training = fmt::format("training: {{zero_stage: {}}}\n", is_plain ? roll(0, 3) : roll(0, 1));
+      if (is_plain && more.empty()) more += fmt::format(", bucket: {} KiB", roll(1, 20));
+    }
+    const int copies = plan.empty() ? 1 : 2;
+    devices_ = fmt::format("{}cluster: {{devices: {}, ", training, 4 * copies);
+    rest_ = fmt::format(
+        "link: {{bandwidth: {} GB/s, latency: {} us}}}}\nplan: {{stages: {}, partition: {}{}}}\n"
+        "overhead: {{per_op: {} us}}\n",
+        roll(1, 20), roll(0, 9), shape.stages, roll(0, 1) == 0 ? "even" : "balanced", plan,
+        roll(0, 5));
+    schedule_ = fmt::format("name: {}, micro_batches: {}{}", name, 8 * roll(1, 2), more);
+    kind_ = roll(0, 1) == 0 ? "layers" : "selective";
+  }
+
+  std::string text(const std::string& numbers, const std::string& memory = "1 GiB") const {
+    return fmt::format(
+        "version: 1\nmodel:\n  layers:\n{}{}memory: {}, {}schedule: {{{}, recompute: {}, "
+        "recompute_layers: {}}}\n",
+        layers_, devices_, memory, rest_, schedule_, kind_, numbers);
+  }
+  std::vector<std::int64_t> numbers(const Partition& partition) {
+    std::vector<std::int64_t> chosen;
+    for (const Stage& stage : partition.stages)
+      chosen.push_back(roll(0, static_cast<std::int64_t>(stage.layers.size())));
+    return chosen;
+  }
+
+ private:
+  std::int64_t roll(std::int64_t from, std::int64_t to) { return dice_.roll(from, to); }
+
+  Dice dice_;
+  std::string layers_, devices_, rest_, schedule_, kind_;
+};
+
+Scenario scenario_of(const std::string& text) {
+  const auto scenario = parse_scenario(text_source("trial.yaml", text), {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems()) + text));
+  return *scenario;
+}
+
+/// Some runs of one trial, each against the whole prediction: none leaves anything to the next.
+template <class Numbers>
+void check_trials(const Scenario& none, Numbers&& numbers) {
+  const auto outcome = predict_resolved(none, Evaluation::fastest);
+  REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+  auto trial = RecomputationTrial::of(none, *outcome);
+  REQUIRE(trial);
+  for (int i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    Scenario some = none;
+    const std::vector<std::int64_t> chosen = numbers(outcome->setup.partition);
+    some.schedule.recompute.layers = chosen;
+    const auto run = trial->run(chosen);
+    REQUIRE(run);
+    const auto whole = predict_resolved(some, Evaluation::fastest);
+    REQUIRE_MESSAGE(whole, (whole ? "" : to_text(whole.problems())));
+    CHECK(run->iteration_time_s == whole->iteration_time_s);
+    REQUIRE(run->peaks.size() == whole->memory.size());
+    Bytes max;
+    for (std::size_t slot = 0; slot < run->peaks.size(); ++slot) {
+      CHECK(run->peaks[slot] == whole->memory[slot].peak.sum());
+      max = std::max(max, run->peaks[slot]);
+    }
+    CHECK(run->fits(max));
+    CHECK_FALSE(run->fits(max - Bytes{1}));
+  }
+}
+
+TEST_CASE("a trial has the time and the memory of the whole prediction") {
+  for (std::uint64_t seed = 1; seed <= trials(240); ++seed) {
+    CAPTURE(seed);
+    RandomCase random(seed);
+    check_trials(scenario_of(random.text("0")),
+                 [&](const Partition& partition) { return random.numbers(partition); });
+  }
+}
+
+TEST_CASE("a trial counts neighbours that slow each other down") {
+  const auto scenario = read_scenario("examples/neighbours.yaml",
+                                      {"schedule.recompute=layers", "schedule.recompute_layers=0"});
+  REQUIRE(scenario);
+  RandomCase random(1);
+  check_trials(*scenario, [&](const Partition& partition) { return random.numbers(partition); });
+}
+
+TEST_CASE("what a choice has run is the prediction of what was chosen") {
+  std::uint64_t known = 0;
+  for (std::uint64_t seed = 1; seed <= trials(120); ++seed) {
+    CAPTURE(seed);
+    const RandomCase random(seed);
+    const std::string memory = seed % 2 == 0 ? "1 GiB" : "1 MiB";
+    const Scenario scenario = scenario_of(random.text("fit", memory));
+    const auto fitted = fit_and_predict(scenario);
+    const auto both = settle_and_predict(scenario);
+    const auto whole = predict(scenario, Evaluation::fastest);
+    REQUIRE(static_cast<bool>(both) == static_cast<bool>(whole));
+    if (!whole) continue;
+    known += fitted->outcome ? 1 : 0;
+    CHECK(both->outcome.iteration_time_s == whole->iteration_time_s);
+    CHECK(both->outcome.setup.recomputed == whole->setup.recomputed);
+    CHECK(both->outcome.setup.notes == whole->setup.notes);
+    CHECK(both->outcome.setup.estimated == whole->setup.estimated);
+    CHECK(both->outcome.fits() == whole->fits());
+    CHECK(both->scenario.notes == fitted->scenario.notes);
+    CHECK(both->outcome.metrics.makespan == whole->metrics.makespan);
+  }
+  CHECK(known > trials(30));
+}
+
+}  // namespace
+}  // namespace plumbline::test
