@@ -21,6 +21,7 @@ namespace {
 struct OrderArguments : ScenarioArguments {
   std::string compare;
   bool communication = false;
+  bool json = false;
   std::string emit;  ///< A launcher; "" = the report.
 };
 
@@ -90,7 +91,8 @@ int order(const OrderArguments& arguments) {
         arguments.communication ? lowered_csv(setup->schedule) : torch_csv(setup->schedule);
     if (const int code = write_output(csv, arguments.output)) return code;
   }
-  if (arguments.emit.empty()) return write_output(order_text(report), "");
+  if (arguments.emit.empty())
+    return write_output(arguments.json ? order_json(report, kVersion) : order_text(report), "");
   const auto outcome = predict(answer->scenario, Evaluation::fastest);
   if (!outcome) return fail(outcome.problems());
   return emit_launch(arguments.emit, answer->scenario, *outcome, "", {}, arguments.output);
@@ -109,8 +111,10 @@ void add_order(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   command->add_flag("--communication", arguments->communication,
                     "write SEND and RECV too, as PyTorch's runtime takes them");
+  command->add_flag("--json", arguments->json, "print JSON and nothing else");
   add_emit_option(*command, arguments->emit);
   command->get_option("--emit")->excludes(command->get_option("--communication"));
+  command->get_option("--emit")->excludes(command->get_option("--json"));
   command->callback([arguments, &exit_code] { exit_code = order(*arguments); });
 }
 

@@ -1,4 +1,4 @@
-// One line for each number.
+// One line for each number, or one field.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/order_report.h"
@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "base/quantity.h"
 
@@ -42,14 +45,29 @@ std::string reason_text(const OrderReport& report) {
   return "";
 }
 
+std::string_view name(BoundReason reason) {
+  switch (reason) {
+    case BoundReason::work:
+      return "work";
+    case BoundReason::chain:
+      return "chain";
+    case BoundReason::memory:
+      return "memory";
+    case BoundReason::turn:
+      return "turn";
+  }
+  return "";
+}
+
+double seconds_of(const OrderBound& bound) { return static_cast<double>(bound.time) * 1e-9; }
+
 }  // namespace
 
 std::string order_text(const OrderReport& report) {
   const OrderAnswer& answer = report.answer;
   std::string text = fmt::format("order: {} from the first op to the last, {}\n",
                                  time_in_words(answer.time_s), gap_text(answer));
-  text += fmt::format("lower bound: {}, by {}\n",
-                      time_in_words(static_cast<double>(answer.bound.time) * 1e-9),
+  text += fmt::format("lower bound: {}, by {}\n", time_in_words(seconds_of(answer.bound)),
                       reason_text(report));
   std::size_t shown = 0;
   std::string too_large;
@@ -67,6 +85,40 @@ std::string order_text(const OrderReport& report) {
                         beside(*report.compared_s, answer.time_s));
   }
   return text;
+}
+
+std::string order_json(const OrderReport& report, const std::string& version) {
+  using Json = nlohmann::ordered_json;
+  const OrderAnswer& answer = report.answer;
+  Json named = Json::array();
+  for (const NamedOrder& one : answer.named)
+    named.push_back({{"name", one.name}, {"time_s", one.time_s}, {"fits", one.fits}});
+  Json devices = Json::array();
+  const auto lists = report.setup.schedule.lists();
+  for (std::size_t slot = 0; slot < lists.size(); ++slot) {
+    Json ops = Json::array();
+    for (const Op& op : lists[slot]) ops.push_back(to_text(op));
+    devices.push_back({{"device", report.setup.devices[slot].value}, {"ops", std::move(ops)}});
+  }
+  const OrderBound& bound = answer.bound;
+  const bool of_device = bound.reason != BoundReason::chain;
+  Json json = {{"schema_version", 1},
+               {"kind", "order"},
+               {"tool", {{"name", "plumbline"}, {"version", version}}},
+               {"scenario", report.setup.name},
+               {"time_s", answer.time_s},
+               {"lower_bound_s", seconds_of(bound)},
+               {"lower_bound_by", name(bound.reason)},
+               {"lower_bound_device",
+                of_device ? Json(report.setup.devices[bound.device].value) : Json(nullptr)},
+               {"peak_memory_bytes", answer.peak_memory.count},
+               {"published", std::move(named)}};
+  if (report.compared_s)
+    json["compared"] = {{"file", report.compared}, {"time_s", *report.compared_s}};
+  json["devices"] = std::move(devices);
+  json["estimated"] = report.setup.estimated;
+  json["notes"] = report.setup.notes;
+  return json.dump(1) + '\n';
 }
 
 }  // namespace plumbline

@@ -1,4 +1,4 @@
-// The text of a found order: its time, its bound, the published orders beside it.
+// The report on a found order: its time, its bound, the published orders beside it.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -20,5 +20,8 @@ struct OrderReport {
 
 /// A few lines.
 std::string order_text(const OrderReport& report);
+
+/// The same as JSON, with the ops of each device in their order. Times are in seconds.
+std::string order_json(const OrderReport& report, const std::string& version);
 
 }  // namespace plumbline
