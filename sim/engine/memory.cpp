@@ -57,7 +57,9 @@ class SlotChanges {
  private:
   /// A change by its time, with what comes first at one instant, and its number.
   struct Place {
-    std::int64_t at = 0;  ///< Twice the time in ns; 1 more for what comes later at that time.
+    /// Twice the time in ns, which check_overflow() keeps below 2^62; 1 more for what comes later
+    /// at that time.
+    std::int64_t at = 0;
     std::uint32_t index = 0;
 
     friend auto operator<=>(const Place&, const Place&) = default;

@@ -84,7 +84,7 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
                                          const std::vector<std::vector<MemoryStep>>& steps);
 
 /// The peaks of all slots as sums, for those who need no more: equal to the sums of
-/// measure_memory() over memory_steps(). Of the trace only the spans are read.
+/// measure_memory() over memory_steps().
 std::vector<Bytes> peak_memory(const OpGraph& graph, const Trace& trace, const StageCosts& costs,
                                const std::vector<Position>& positions, const MemoryRules& rules);
 

@@ -194,36 +194,6 @@ class AsynchronousRun {
   std::size_t put_off_ = 0;
 };
 
-/// Errors: a run that might not fit into 64 bits. It cannot last longer than all its activities one
-/// after the other.
-std::optional<Diagnostic> check_overflow(const OpGraph& graph, const Mark& mark) {
-  constexpr double max = 4e18;  // ns; 64 bits hold 9.2e18
-  double sum = 0;
-  double bytes = 0;
-  const double at_once = graph.updates_at_once.empty()
-                             ? 1
-                             : std::max(1.0, *std::max_element(graph.updates_at_once.begin(),
-                                                               graph.updates_at_once.end()));
-  for (const Node& node : graph.nodes) {
-    const Cost& cost = graph.costs[node.cost];
-    const std::vector<double>& factors = graph.slowdowns[cost.slowdown];
-    const double slowest =
-        factors.empty() ? 1 : std::max(1.0, *std::max_element(factors.begin(), factors.end()));
-    sum += at_once * slowest * static_cast<double>(cost.hold.count()) +
-           static_cast<double>(cost.latency.count());
-  }
-  for (const Node& node : graph.nodes)
-    bytes += static_cast<double>(graph.costs[node.cost].bytes.count);
-  if (bytes >= max) {
-    return input_error(mark, "the transfers add up to more bytes than 64 bits hold",
-                       "make the outputs or the number of micro-batches smaller");
-  }
-  if (sum < max) return std::nullopt;
-  return input_error(
-      mark, "the run could last longer than 120 years, more than 64 bits of nanoseconds hold",
-      "make the times or the number of micro-batches smaller");
-}
-
 /// An upper bound of the number of nodes, close for common runs: ops, the transfers between stages,
 /// updates, all-reduces.
 double max_nodes_of(const Schedule& schedule, const StageCosts& costs, const RunRules& options) {
@@ -254,6 +224,34 @@ double max_nodes_of(const Schedule& schedule, const StageCosts& costs, const Run
 }
 
 }  // namespace
+
+std::optional<Diagnostic> check_overflow(const OpGraph& graph, const Mark& mark) {
+  constexpr double max = 4e18;  // ns; 64 bits hold 9.2e18
+  double sum = 0;
+  double bytes = 0;
+  const double at_once = graph.updates_at_once.empty()
+                             ? 1
+                             : std::max(1.0, *std::max_element(graph.updates_at_once.begin(),
+                                                               graph.updates_at_once.end()));
+  for (const Node& node : graph.nodes) {
+    const Cost& cost = graph.costs[node.cost];
+    const std::vector<double>& factors = graph.slowdowns[cost.slowdown];
+    const double slowest =
+        factors.empty() ? 1 : std::max(1.0, *std::max_element(factors.begin(), factors.end()));
+    sum += at_once * slowest * static_cast<double>(cost.hold.count()) +
+           static_cast<double>(cost.latency.count());
+  }
+  for (const Node& node : graph.nodes)
+    bytes += static_cast<double>(graph.costs[node.cost].bytes.count);
+  if (bytes >= max) {
+    return input_error(mark, "the transfers add up to more bytes than 64 bits hold",
+                       "make the outputs or the number of micro-batches smaller");
+  }
+  if (sum < max) return std::nullopt;
+  return input_error(
+      mark, "the run could last longer than 120 years, more than 64 bits of nanoseconds hold",
+      "make the times or the number of micro-batches smaller");
+}
 
 Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
                       const std::vector<DeviceId>& devices, const Cluster& cluster,

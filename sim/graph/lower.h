@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
+
 #include "base/diagnostic.h"
 #include "schedules/order/schedule.h"
 #include "schedules/stages/stage_costs.h"
@@ -48,10 +50,8 @@ Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
                       const std::vector<DeviceId>& devices, const Cluster& cluster,
                       const RunRules& options, const Mark& mark);
 
-/// Gives the ops of a graph the times of other costs of its stages. These differ from the costs of
-/// the graph in times of ops alone; all else stays, so that no op has to be written again.
-/// Requires: a graph that lower() made of `schedule` under `options`, without pairs.
-void set_op_times(const Schedule& schedule, const StageCosts& costs, const RunRules& options,
-                  OpGraph& graph);
+/// Errors (at `mark`): a run that might not fit into 64 bits of nanoseconds, or of bytes. It cannot
+/// last longer than all its activities one after the other.
+std::optional<Diagnostic> check_overflow(const OpGraph& graph, const Mark& mark);
 
 }  // namespace plumbline

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/bug.h"
-#include "sim/graph/lower.h"
 
 namespace plumbline {
 

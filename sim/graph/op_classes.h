@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "schedules/order/op.h"
+#include "schedules/order/schedule.h"
 #include "schedules/stages/stage_costs.h"
 #include "sim/graph/op_graph.h"
 #include "sim/graph/run_rules.h"
@@ -14,7 +14,7 @@
 namespace plumbline {
 
 /// The classes of cost of F, B, I, W and U, of their parts, and of moments. Their numbers depend on
-/// stages, slices and buckets alone, not on any time.
+/// stages, slices and buckets alone, not on any time. They know nothing of copies.
 class OpClasses {
  public:
   /// All arguments must outlive the classes. Requires: a graph that has slots and no cost yet.
@@ -70,5 +70,12 @@ class OpClasses {
   std::size_t size_ = 0;
   std::uint32_t moment_class_ = 0;
 };
+
+/// Gives the ops of a graph other costs of its stages: their times, and their slow-downs by
+/// neighbours. All else stays, so that no op has to be written again. Requires: a graph that
+/// lower() made of `schedule`, under these options but for the copies that are written, without
+/// pairs; costs that differ from those of the graph in nothing that transfers and collectives take.
+void set_op_times(const Schedule& schedule, const StageCosts& costs, const RunRules& options,
+                  OpGraph& graph);
 
 }  // namespace plumbline

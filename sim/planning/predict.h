@@ -20,8 +20,9 @@ struct SettledOutcome {
   Outcome outcome;
 };
 
-/// resolve_plan() and a prediction by Evaluation::fastest in one, without running again what a
-/// choice has run. Errors: those of predict().
+/// resolve_plan() and a prediction by Evaluation::fastest in one. Where recomputation is to fit and
+/// no layer has to be recomputed, the run that showed it is the prediction. Errors: those of
+/// predict().
 Result<SettledOutcome> settle_and_predict(Scenario scenario);
 
 }  // namespace plumbline

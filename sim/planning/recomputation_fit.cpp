@@ -76,7 +76,7 @@ std::vector<Sharers> sharers_of(const Outcome& outcome) {
   return all;
 }
 
-std::vector<LayerCosts> layer_costs(const Scenario& scenario) {
+std::vector<LayerCosts> costs_of_layers(const Scenario& scenario) {
   std::vector<LayerCosts> layers =
       costs_at(scenario.model->profile, scenario.micro_batch_size).layers;
   if (scenario.schedule.slices.count > 1) cut_into_slices(layers, scenario.schedule.slices.count);
@@ -111,7 +111,7 @@ class Fit {
         none_(none),
         memory_(*none.setup.cluster.memory),
         groups_(sharers_of(none)),
-        costs_(layer_costs(scenario)),
+        costs_(costs_of_layers(scenario)),
         floor_(none, memory_by_count(scenario, none.setup, costs_)) {
     for (const Stage& stage : none_.setup.partition.stages)
       layers_.push_back(static_cast<std::int64_t>(stage.layers.size()));
@@ -152,7 +152,7 @@ class Fit {
   }
 
  private:
-  /// The most nodes that are simulated in total: some tenths of a second. Each run counts as kRun
+  /// The most nodes that are simulated in total: about a tenth of a second. Each run counts as kRun
   /// more nodes.
   static constexpr double kMaxWork = 4e5;
   static constexpr double kRun = 1000;
@@ -324,10 +324,10 @@ Result<FittedRecomputation> fit_and_predict(Scenario scenario) {
                        "schedule.recompute_layers is 'fit', but the devices' memory is not given",
                        "cluster.memory, or a cluster.device that has one");
   }
-  Scenario trial = scenario;
-  trial.noise.reset();
-  trial.schedule.recompute.layers = std::int64_t{0};
-  auto none = predict_resolved(trial, Evaluation::fastest);
+  Scenario without = scenario;
+  without.noise.reset();
+  without.schedule.recompute.layers = std::int64_t{0};
+  auto none = predict_resolved(without, Evaluation::fastest);
   if (!none) return none.problems();
   const auto settled = [&](Counts chosen, std::string_view why) {
     scenario.notes.push_back(fmt::format(
@@ -343,14 +343,14 @@ Result<FittedRecomputation> fit_and_predict(Scenario scenario) {
     if (scenario.noise) return fitted;
     // The notes of a setup begin with those of its scenario.
     std::vector<std::string>& notes = none->setup.notes;
-    notes.insert(notes.begin() + static_cast<std::ptrdiff_t>(trial.notes.size()),
+    notes.insert(notes.begin() + static_cast<std::ptrdiff_t>(without.notes.size()),
                  fitted.scenario.notes.back());
     fitted.outcome = *std::move(none);
     return fitted;
   }
-  auto tries = RecomputationTrial::of(trial, *none);
-  if (!tries) return tries.problems();
-  Fit fit(trial, *none, *std::move(tries));
+  auto trial = RecomputationTrial::of(without, *none);
+  if (!trial) return trial.problems();
+  Fit fit(without, *none, *std::move(trial));
   const auto found = fit.find();
   if (!found) return found.problems();
   if (!*found) return settled(fit.all_layers(), "all that there are, which do not suffice");

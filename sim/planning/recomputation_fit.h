@@ -20,15 +20,15 @@ namespace plumbline {
 /// Requires: a plan that is resolved. Errors: no memory is given; those of predict_resolved().
 Result<Scenario> fit_recomputation(Scenario scenario);
 
-/// A scenario whose recomputation is settled.
+/// The scenario that fit_recomputation() returns.
 struct FittedRecomputation {
   Scenario scenario;
-  /// Its outcome by Evaluation::fastest, where it had to be known. Nothing for a scenario with
-  /// noise.
+  /// Its outcome by Evaluation::fastest, if the number was to fit, no layer has to be recomputed
+  /// and there is no noise.
   std::optional<Outcome> outcome;
 };
 
-/// The same, with what is known of the outcome.
+/// fit_recomputation() with the outcome, if that is known.
 Result<FittedRecomputation> fit_and_predict(Scenario scenario);
 
 }  // namespace plumbline

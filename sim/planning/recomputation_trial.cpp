@@ -1,4 +1,4 @@
-// Other times for the ops of one graph, and its longest path.
+// Other times for the ops of one graph, evaluated.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/planning/recomputation_trial.h"
@@ -8,6 +8,7 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/graph/lower.h"
+#include "sim/graph/op_classes.h"
 #include "sim/prediction/predict_resolved.h"
 #include "sim/setup/setup_costs.h"
 
@@ -18,8 +19,8 @@ bool RecomputationTrial::Run::fits(Bytes memory) const {
 }
 
 Result<RecomputationTrial> RecomputationTrial::of(Scenario scenario, const Outcome& none) {
-  TrainingSetup told;  // what is to be told of costs, the outcome tells
-  auto layers = layer_costs(scenario, told);
+  TrainingSetup setup;  // gets notes and estimates, which the setup of `none` has
+  auto layers = layer_costs(scenario, setup);
   if (!layers) return layers.problems();
   return RecomputationTrial(std::move(scenario), none, *std::move(layers));
 }
@@ -39,7 +40,10 @@ Result<RecomputationTrial::Run> RecomputationTrial::run(
   const std::vector<std::uint32_t> numbers(recomputed.begin(), recomputed.end());
   if (auto refused = set_recomputed(scenario_, layers_, numbers, setup_)) return *refused;
   set_op_times(setup_.schedule, setup_.costs, setup_.rules, graph_);
+  const Mark& mark = scenario_.schedule.micro_batches_mark;
+  if (auto refused = check_overflow(graph_, mark)) return *refused;
   const Trace trace = graph_.rates_change() ? simulate(graph_) : longest_path(graph_);
+  if (auto refused = check_device_time(graph_, trace)) return located({*refused}, mark);
   const auto length = static_cast<double>(clock_.length(graph_, trace));
   return Run{clock_.iteration_time_s(length),
              peak_memory(graph_, trace, setup_.costs, setup_.schedule.shape.positions,

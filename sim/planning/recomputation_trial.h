@@ -13,8 +13,9 @@
 
 namespace plumbline {
 
-/// Tries numbers of recomputed layers. Ops and their order are the same with all numbers; so only
-/// times are computed anew, and nothing is reported but what a choice needs.
+/// Tries numbers of recomputed layers. Ops and their order are the same with all numbers, unless
+/// pairs overlap. So only costs and times are computed anew, and nothing is reported but what a
+/// choice needs.
 class RecomputationTrial {
  public:
   /// The result of one run.

@@ -315,20 +315,22 @@ std::optional<double> Outcome::model_flops_utilization() const {
   return *rate / static_cast<double>(setup.peak->count);
 }
 
+std::optional<Diagnostic> check_device_time(const OpGraph& graph, const Trace& trace) {
+  constexpr double max_s = 4e9;
+  if (seconds(longest_end(trace)) * graph.slots() * graph.copies_represented <= max_s)
+    return std::nullopt;
+  return input_error(
+      {}, "the devices' times add up to more than 120 years, more than 64 bits of nanoseconds hold",
+      "make the times or the number of micro-batches smaller");
+}
+
 Result<Outcome> assess(TrainingSetup given, OpGraph graph, Trace trace) {
+  if (auto refused = check_device_time(graph, trace)) return *refused;
   Outcome outcome;
   outcome.setup = std::move(given);
   outcome.graph = std::move(graph);
   outcome.trace = std::move(trace);
   const TrainingSetup& setup = outcome.setup;
-  if (seconds(longest_end(outcome.trace)) * outcome.graph.slots() *
-          outcome.graph.copies_represented >
-      4e9) {
-    return input_error(
-        {},
-        "the devices' times add up to more than 120 years, more than 64 bits of nanoseconds hold",
-        "make the times or the number of micro-batches smaller");
-  }
   outcome.metrics = measure(outcome.graph, outcome.trace, setup.steady_window);
   const MemoryRules rules = memory_rules(setup);
   outcome.memory = measure_memory(outcome.graph, setup.costs, rules,

@@ -94,8 +94,10 @@ struct Outcome {
 /// bandwidth limit; neighbours do not matter; only F and B take time; all mini-batches are alike.
 std::optional<ClosedForm> formula_of(const TrainingSetup& setup, const OpGraph& graph);
 
-/// Computes the outcome from a trace of the setup's graph. Errors, without a mark: device times
-/// that do not fit into 64 bits.
+/// Errors, without a mark: device times that do not add up within 64 bits of nanoseconds.
+std::optional<Diagnostic> check_device_time(const OpGraph& graph, const Trace& trace);
+
+/// Computes the outcome from a trace of the setup's graph. Errors: those of check_device_time().
 Result<Outcome> assess(TrainingSetup setup, OpGraph graph, Trace trace);
 
 /// One sentence about the device that exceeds its memory most. Requires: fits() is false.

@@ -110,7 +110,9 @@ std::optional<Diagnostics> set_recomputed(const Scenario& scenario, std::vector<
   setup.recomputed = recomputed;
   keep_others(setup.partition, setup.recomputed, layers);
   split_backwards(setup, layers);
-  return add_costs(scenario, layers, setup);
+  if (auto refused = add_costs(scenario, layers, setup)) return refused;
+  if (auto refused = check_memory(scenario, setup)) return Diagnostics{*refused};
+  return std::nullopt;
 }
 
 }  // namespace plumbline

@@ -26,7 +26,7 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
 
 /// Gives a setup other numbers of recomputed layers, one per stage, and the costs that follow;
 /// stages and order stay. `layers`: the costs of layers that are all recomputed. Errors: those of
-/// add_costs().
+/// add_costs(); sizes that do not add up within 64 bits.
 std::optional<Diagnostics> set_recomputed(const Scenario& scenario, std::vector<LayerCosts> layers,
                                           const std::vector<std::uint32_t>& recomputed,
                                           TrainingSetup& setup);

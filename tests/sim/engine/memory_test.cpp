@@ -5,8 +5,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "sim/engine/stage_memory.h"
 #include "tests/support/builders.h"
+#include "tests/support/random_pipeline.h"
+#include "tests/support/trials.h"
 
 namespace plumbline {
 namespace {
@@ -269,6 +274,96 @@ TEST_CASE("ops that take no time hold their memory all the same, one micro-batch
   CHECK(memory[1].peak.buffers == Bytes{10});
   t.forward[0] = t.backward[0] = {};
   CHECK(memory_of(t)[0].peak_in_flight == 2);
+}
+
+/// memory_steps() of one slot made the plain way: every change, sorted.
+std::vector<MemoryStep> sorted_steps(const OpGraph& graph, const Trace& trace,
+                                     const std::vector<StageMemory>& stages, std::uint32_t slot,
+                                     TieOrder ties) {
+  struct Change {
+    SimTime at;
+    bool released_first = false;
+    std::uint32_t node = 0;
+    Bytes activations, buffers;
+  };
+  const std::vector<std::uint32_t> firsts = first_parts(graph);
+  std::vector<Change> changes;
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const Activity& activity = graph.activities[node];
+    if (!is_op(activity.kind) && !is_transfer(activity.kind)) continue;
+    const Span& span = trace.spans[node];
+    const SimTime begin = trace.spans[firsts[node]].begin;
+    const StageMemory& memory = stages[activity.stage.value];
+    if (activity.kind == ActivityKind::activation_transfer && graph.sender(node) == slot) {
+      const Bytes sent = stages[activity.stage.value - 1].sent;
+      const SimTime made = trace.spans[firsts[graph.nodes[node].input]].begin;
+      if (sent != Bytes{}) changes.push_back({span.end, made < span.end, node, {}, Bytes{} - sent});
+    }
+    if (graph.receiver(node) != slot) continue;
+    if (is_transfer(activity.kind))
+      changes.push_back({span.begin, false, node, {}, graph.cost(node).bytes});
+    if (activity.kind == ActivityKind::forward)
+      changes.push_back({begin, false, node, memory.kept, memory.sent});
+    if (activity.kind != ActivityKind::backward) continue;
+    if (memory.again != Bytes{}) changes.push_back({begin, false, node, memory.again, {}});
+    changes.push_back(
+        {span.end, begin < span.end, node, Bytes{} - memory.done, Bytes{} - memory.received()});
+  }
+  std::stable_sort(changes.begin(), changes.end(), [&](const Change& a, const Change& b) {
+    if (a.at != b.at) return a.at < b.at;
+    if (a.released_first != b.released_first)
+      return a.released_first == (ties == TieOrder::releases_first);
+    return a.node < b.node;
+  });
+  std::vector<MemoryStep> steps;
+  MemoryStep held;
+  for (const Change& change : changes) {
+    held.at = change.at;
+    held.activations += change.activations;
+    held.buffers += change.buffers;
+    held.node = change.node;
+    steps.push_back(held);
+  }
+  return steps;
+}
+
+TEST_CASE("steps are all changes sorted by time, and the peaks are their largest sums") {
+  std::uint64_t together = 0;  // steps at the time of the one before
+  for (std::uint64_t seed = 1; seed <= test::trials(400); ++seed) {
+    CAPTURE(seed);
+    const test::TestPipeline t = test::random_pipeline(seed);
+    const OpGraph graph = test::graph_of(t);
+    const Trace trace = simulate(graph);
+    const StageCosts costs = test::costs_of(t);
+    const std::vector<Position> positions = schedule_of(t).shape.positions;
+    const MemoryRules rules{.recompute = t.options.recompute,
+                            .weight_versions = std::vector<std::uint32_t>(t.forward.size(), 1)};
+    const std::vector<StageMemory> stages = stage_memory(costs, positions, rules.recompute);
+    for (const TieOrder ties : {TieOrder::releases_first, TieOrder::reservations_first}) {
+      const auto steps = memory_steps(graph, trace, costs, positions, rules, ties);
+      for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
+        CAPTURE(slot);
+        const auto sorted = sorted_steps(graph, trace, stages, slot, ties);
+        REQUIRE(steps[slot].size() == sorted.size());
+        bool same = true;
+        for (std::size_t i = 0; i < sorted.size(); ++i) {
+          const MemoryStep& a = steps[slot][i];
+          const MemoryStep& b = sorted[i];
+          same = same && a.at == b.at && a.node == b.node && a.activations == b.activations &&
+                 a.buffers == b.buffers;
+          together += i > 0 && sorted[i - 1].at == b.at ? 1 : 0;
+        }
+        CHECK(same);
+      }
+    }
+    const auto measured =
+        measure_memory(graph, costs, rules, memory_steps(graph, trace, costs, positions, rules));
+    const std::vector<Bytes> peaks = peak_memory(graph, trace, costs, positions, rules);
+    REQUIRE(peaks.size() == measured.size());
+    for (std::size_t slot = 0; slot < peaks.size(); ++slot)
+      CHECK(peaks[slot] == measured[slot].peak.sum());
+  }
+  CHECK(together > test::trials(1000));
 }
 
 TEST_CASE("running sums end at zero and never fall below") {

@@ -19,17 +19,24 @@
 namespace plumbline::test {
 namespace {
 
-/// Twelve layers of all sizes on four devices, under anything that decides times or memory.
+/// Twelve layers of all sizes on four or eight devices: schedules of every kind, some with copies,
+/// replicas, buckets, slices, blocking transfers, several mini-batches or none that flushes.
 class RandomCase {
  public:
   explicit RandomCase(std::uint64_t seed) : dice_(seed) {
+    const bool some_unsplit = roll(0, 2) == 0;  // only some layers give their I and W
     for (int i = 0; i < 12; ++i) {
+      const std::int64_t input = roll(0, 90);
+      const std::int64_t weight = roll(1, 90);
+      const std::string backward =
+          some_unsplit && roll(0, 1) == 0
+              ? fmt::format("backward: {} us", input + weight)
+              : fmt::format("backward_input: {} us, backward_weight: {} us", input, weight);
       layers_ += fmt::format(
-          "    - {{name: l{}, forward: {} us, backward_input: {} us, backward_weight: {} us, "
-          "output: {} KiB, activation: {} KiB, parameters: {} KiB, selective: {{activation: {} "
-          "KiB, forward: {} us}}}}\n",
-          i, roll(0, 90), roll(0, 90), roll(1, 90), roll(0, 32), 32 + roll(1, 64), roll(0, 9),
-          roll(0, 32), roll(0, 40));
+          "    - {{name: l{}, forward: {} us, {}, output: {} KiB, activation: {} KiB, parameters: "
+          "{} KiB, selective: {{activation: {} KiB, forward: {} us}}}}\n",
+          i, roll(0, 90), backward, roll(0, 32), 32 + roll(1, 64), roll(0, 9), roll(0, 32),
+          roll(0, 40));
     }
     struct Shape {
       const char* schedule;
@@ -52,6 +59,9 @@ class RandomCase {
       training = fmt::format("training: {{zero_stage: {}}}\n", is_plain ? roll(0, 3) : roll(0, 1));
       if (is_plain && more.empty()) more += fmt::format(", bucket: {} KiB", roll(1, 20));
     }
+    if (!updates_always && roll(0, 2) == 0) more += ", mini_batches: 2";
+    if (updates_always && roll(0, 1) == 0) plan = ", replicas: [2, 1, 1, 1]";
+    if (name == "gpipe" && training.empty() && more.empty()) training = "training: {flush: none}\n";
     const int copies = plan.empty() ? 1 : 2;
     devices_ = fmt::format("{}cluster: {{devices: {}, ", training, 4 * copies);
     rest_ = fmt::format(
@@ -134,6 +144,39 @@ TEST_CASE("a trial counts neighbours that slow each other down") {
   check_trials(*scenario, [&](const Partition& partition) { return random.numbers(partition); });
 }
 
+TEST_CASE("what the whole prediction refuses, a trial refuses") {
+  const auto check = [](const std::string& text, const std::string& part) {
+    CAPTURE(part);
+    const Scenario none = scenario_of(text);
+    const auto outcome = predict_resolved(none, Evaluation::fastest);
+    REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+    auto trial = RecomputationTrial::of(none, *outcome);
+    REQUIRE(trial);
+    const std::vector<std::int64_t> all(outcome->setup.partition.stages.size(), 1000);
+    const auto run = trial->run(all);
+    Scenario some = none;
+    some.schedule.recompute.layers = all;
+    const auto whole = predict_resolved(some, Evaluation::fastest);
+    REQUIRE_FALSE(run);
+    REQUIRE_FALSE(whole);
+    CHECK(to_text(run.problems()) == to_text(whole.problems()));
+    CHECK(to_text(run.problems()).find(part) != std::string::npos);
+  };
+  const auto text = [](const std::string& again, const std::string& output, int copies,
+                       int micro_batches) {
+    return fmt::format(
+        "version: 1\nmodel: {{uniform: {{layers: 1000, forward: 1 us, backward: 1 us, activation: "
+        "0 B, output: {}, "
+        "parameters: 1 MB, selective: {{activation: 0 B, forward: {}}}}}}}\n"
+        "cluster: {{devices: {}}}\nplan: {{stages: 1, data_parallel: {}}}\nschedule: {{name: "
+        "gpipe, "
+        "micro_batches: {}, recompute: selective, recompute_layers: 0}}\n",
+        output, again, copies, copies, micro_batches);
+  };
+  check(text("270 h", "0 B", 1, 16), "the run could last longer than 120 years");
+  check(text("1 h", "0 B", 2048, 2), "the devices' times add up to more than 120 years");
+}
+
 TEST_CASE("what a choice has run is the prediction of what was chosen") {
   std::uint64_t known = 0;
   for (std::uint64_t seed = 1; seed <= trials(120); ++seed) {
@@ -154,8 +197,38 @@ TEST_CASE("what a choice has run is the prediction of what was chosen") {
     CHECK(both->outcome.fits() == whole->fits());
     CHECK(both->scenario.notes == fitted->scenario.notes);
     CHECK(both->outcome.metrics.makespan == whole->metrics.makespan);
+    CHECK(both->outcome.throughput_samples_per_s == whole->throughput_samples_per_s);
+    CHECK(both->outcome.formula.has_value() == whole->formula.has_value());
+    for (std::size_t slot = 0; slot < whole->memory.size(); ++slot) {
+      CHECK(both->outcome.memory[slot].peak.sum() == whole->memory[slot].peak.sum());
+      CHECK(both->outcome.memory[slot].peak_op == whole->memory[slot].peak_op);
+    }
   }
   CHECK(known > trials(30));
+}
+
+TEST_CASE("settled and predicted at once is settled, then predicted, whatever was open") {
+  for (const std::string change :
+       {"schedule.name=auto", "plan.partition=pipedream", "schedule.micro_batches=4",
+        "noise={seed: 3, samples: 5, spread: 0.1}"}) {
+    CAPTURE(change);
+    const auto scenario = read_scenario(
+        "examples/four-stages.yaml", {change, "cluster.memory=1 GiB", "schedule.recompute=layers",
+                                      "schedule.recompute_layers=fit"});
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    const auto both = settle_and_predict(*scenario);
+    const auto whole = predict(*scenario, Evaluation::fastest);
+    REQUIRE(static_cast<bool>(both) == static_cast<bool>(whole));
+    if (!whole) {
+      CHECK(to_text(both.problems()) == to_text(whole.problems()));
+      continue;
+    }
+    CHECK(both->outcome.iteration_time_s == whole->iteration_time_s);
+    CHECK(both->outcome.setup.notes == whole->setup.notes);
+    REQUIRE(both->outcome.uncertainty.has_value() == whole->uncertainty.has_value());
+    if (whole->uncertainty)
+      CHECK(both->outcome.uncertainty->iteration_times_s == whole->uncertainty->iteration_times_s);
+  }
 }
 
 }  // namespace
