@@ -15,6 +15,8 @@
 namespace plumbline {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 std::string time_in_words(double time_s) { return to_text(round_up(time_s * 1e9 - 0.5)); }
 
 /// "3.2 % longer".
@@ -88,7 +90,6 @@ std::string order_text(const OrderReport& report) {
 }
 
 std::string order_json(const OrderReport& report, const std::string& version) {
-  using Json = nlohmann::ordered_json;
   const OrderAnswer& answer = report.answer;
   Json named = Json::array();
   for (const NamedOrder& one : answer.named)
