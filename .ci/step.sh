@@ -33,10 +33,22 @@ end() {
   [ "${#skipped[@]}" -eq 0 ] || printf 'SKIPPED: %s\n' "${skipped[@]}"
 }
 
+# time_for MINUTES NAME: whether that much is left of the minutes for all lists; says so where it is not.
+time_for() {
+  local of=${PLUMBLINE_CI_MINUTES:-85} left
+  left=$((of - ($(date +%s) - ${PLUMBLINE_CI_BEGAN:-$(date +%s)}) / 60))
+  [ "$left" -lt "$1" ] || return 0
+  echo
+  echo "SKIPPED: $2: $left of $of minutes are left (PLUMBLINE_CI_MINUTES)"
+  skipped+=("$2")
+  return 1
+}
+
 # door NAME MINUTES COMMAND...: a step with a limit, which says so where it is skipped (77).
 door() {
   local name=$1 minutes=$2 rc=0
   shift 2
+  time_for "$minutes" "$name" || return 0
   step "$name"
   timeout "${minutes}m" "$@" || rc=$?
   case $rc in
