@@ -33,7 +33,7 @@ end() {
   [ "${#skipped[@]}" -eq 0 ] || printf 'SKIPPED: %s\n' "${skipped[@]}"
 }
 
-# time_for MINUTES NAME: whether that much is left of the minutes for all lists; says so where it is not.
+# time_for MINUTES NAME: whether so many minutes are left for all lists. Where they are not, it tells that NAME is skipped.
 time_for() {
   local of=${PLUMBLINE_CI_MINUTES:-85} left
   left=$((of - ($(date +%s) - ${PLUMBLINE_CI_BEGAN:-$(date +%s)}) / 60))

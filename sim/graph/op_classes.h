@@ -14,7 +14,8 @@
 namespace plumbline {
 
 /// The classes of cost of F, B, I, W and U, of their parts, and of moments. Their numbers depend on
-/// stages, slices and buckets alone, not on any time. They know nothing of copies.
+/// stages, slices and buckets alone, not on any time. An update counts all devices that hold its
+/// stage, also those of copies that are not written.
 class OpClasses {
  public:
   /// All arguments must outlive the classes. Requires: a graph that has slots and no cost yet.

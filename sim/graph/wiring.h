@@ -57,6 +57,7 @@ class Wiring {
   /// The pair lasts as long as both compute or as both send within their group, whichever is
   /// longer.
   std::pair<std::uint32_t, std::uint32_t> pair_classes(const Op& first, const Op& second);
+
   /// Whether the boundary above stage s lies between two devices.
   bool crosses(std::uint32_t boundary) const { return !boundaries_[boundary].ways.empty(); }
   /// Requires: crosses(boundary).

@@ -152,8 +152,7 @@ class Fit {
   }
 
  private:
-  /// The most nodes that are simulated in total: about a tenth of a second. Each run counts as kRun
-  /// more nodes.
+  /// The most nodes that are simulated in total. Each run counts as kRun more nodes.
   static constexpr double kMaxWork = 4e5;
   static constexpr double kRun = 1000;
 

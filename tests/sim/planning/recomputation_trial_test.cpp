@@ -20,7 +20,7 @@ namespace plumbline::test {
 namespace {
 
 /// Twelve layers of all sizes on four or eight devices: schedules of every kind, some with copies,
-/// replicas, buckets, slices, blocking transfers, several mini-batches or none that flushes.
+/// replicas, buckets, slices, blocking transfers, several mini-batches, no flush.
 class RandomCase {
  public:
   explicit RandomCase(std::uint64_t seed) : dice_(seed) {
