@@ -226,7 +226,8 @@ int calibrate(Arguments arguments) {
   const auto network = read_network(arguments.network);
   if (!network) return fail(network.problems());
   if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;
-  const auto devices = open_devices(arguments.backend, *network, options.devices, {arguments.cuda});
+  const auto devices =
+      recorded_devices(arguments.backend, *network, options.devices, arguments.cuda);
   if (!devices) return fail(devices.problems());
   const CalibrationHead head = calibration_head(
       **devices, *network, options, fmt::format("plumbline {}, commit {}", kVersion, commit()));

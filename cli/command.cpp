@@ -16,6 +16,7 @@
 #include "sim/planning/planning.h"
 #include "sim/report/chrome_trace.h"
 #include "sim/report/report.h"
+#include "sim/report/shell_command.h"
 
 namespace plumbline {
 
@@ -135,15 +136,6 @@ void add_html_option(CLI::App& command, std::string& path) {
                   "write a page with the timeline, memory and idle time here, for any browser: one "
                   "HTML file that needs no network")
       ->type_name("FILE");
-}
-
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view plain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
-  return word + '\'';
 }
 
 std::string command_line(const CLI::App& command) {

@@ -68,9 +68,6 @@ struct ReportArguments : ScenarioArguments {
 /// Adds --report to a subcommand.
 void add_html_option(CLI::App& command, std::string& path);
 
-/// `text` as one word of a shell: quoted where necessary.
-std::string shell_word(const std::string& text);
-
 /// The shell command that does the same again: the subcommand and all its arguments but --record,
 /// quoted where necessary. Requires: the command line has been read.
 std::string command_line(const CLI::App& command);

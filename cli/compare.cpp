@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "sim/report/compare_html.h"
 #include "sim/report/compare_report.h"
+#include "sim/report/shell_command.h"
 #include "sim/scenario/axes.h"
 #include "sim/whatif/compared_runs.h"
 
@@ -29,9 +30,7 @@ struct CompareArguments {
 /// The command that simulates this run, or its file.
 std::string source_of(const RunOrigin& origin) {
   if (is_result(origin.path)) return origin.path;
-  std::string line = "plumbline simulate " + shell_word(origin.path);
-  for (const std::string& assignment : origin.overrides) line += ' ' + shell_word(assignment);
-  return line;
+  return shell_command("simulate", origin.path, origin.overrides);
 }
 
 int compare(const CompareArguments& arguments) {

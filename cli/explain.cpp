@@ -19,16 +19,6 @@ struct ExplainArguments : ScenarioArguments {
   std::optional<std::uint32_t> device;
 };
 
-Diagnostic no_such_op(const Outcome& p, const std::string& name) {
-  Diagnostic wrong;
-  wrong.message = fmt::format("--op is '{}', which is no op of this run", clipped(name));
-  wrong.help =
-      fmt::format("{} stages, {} 0 to {}: {} is one", p.graph.stage_slots.size(),
-                  p.setup.slices > 1 ? "slices" : "micro-batches", p.graph.micro_batches - 1,
-                  to_text(p.setup.schedule.issue_order.front()));
-  return wrong;
-}
-
 int explain_one(const ExplainArguments& arguments) {
   const auto scenario = load_scenario(arguments);
   if (!scenario) return fail(scenario.problems());
@@ -37,7 +27,7 @@ int explain_one(const ExplainArguments& arguments) {
   const Outcome& p = *prediction;
   if (!arguments.op.empty()) {
     const auto node = find_op(p.graph, arguments.op);
-    if (!node) return fail({no_such_op(p, arguments.op)});
+    if (!node) return fail({no_such_op(p, "--op", arguments.op)});
     return write_output(op_table(p, *node).print(page_width(arguments.page, arguments.output)),
                         arguments.output);
   }

@@ -25,33 +25,6 @@ struct OrderArguments : ScenarioArguments {
   std::string emit;  ///< A launcher; "" = the report.
 };
 
-/// The overrides that leave the order of any scenario open, on the devices of its own schedule.
-std::vector<std::string> opened(const Scenario& scenario, std::vector<std::string> overrides) {
-  const ChunkRule* const rule = scenario.schedule.chunk_rule();
-  std::erase_if(overrides,
-                [](const std::string& one) { return one.starts_with("schedule.name="); });
-  std::string placement = "straight";
-  if (rule != nullptr && rule->placement == StagePlacement::vee) placement = "v";
-  if (rule != nullptr && rule->placement == StagePlacement::loop && scenario.schedule.chunks > 1)
-    placement = "looped";
-  overrides.push_back("schedule.placement=" + placement);
-  for (const char* const gone : {"schedule.group=null", "plan.warm_up=null", "schedule.name=auto"})
-    overrides.emplace_back(gone);
-  return overrides;
-}
-
-/// The scenario with its order open.
-Result<Scenario> open_scenario(const OrderArguments& arguments) {
-  auto scenario = read_scenario(arguments.scenario, arguments.overrides);
-  if (!scenario || scenario->schedule.wish) return scenario;
-  if (scenario->schedule.file) {
-    return Diagnostics{input_error(scenario->schedule.name_mark,
-                                   "the order is given by schedule.file, so none is searched",
-                                   "schedule.name: auto, and the file under --compare")};
-  }
-  return read_scenario(arguments.scenario, opened(*scenario, arguments.overrides));
-}
-
 /// The time of the ops under the order of a file.
 Result<double> time_of_file(const OrderArguments& arguments) {
   std::vector<std::string> overrides;
@@ -73,7 +46,9 @@ Result<double> time_of_file(const OrderArguments& arguments) {
 }
 
 int order(const OrderArguments& arguments) {
-  auto scenario = open_scenario(arguments);
+  auto read = read_scenario(arguments.scenario, arguments.overrides);
+  if (!read) return fail(read.problems());
+  auto scenario = with_open_order(*std::move(read), arguments.overrides);
   if (!scenario) return fail(scenario.problems());
   auto answer = answer_order(*std::move(scenario));
   if (!answer) return fail(answer.problems());

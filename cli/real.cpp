@@ -4,14 +4,11 @@
 #include "cli/real.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
-#include <algorithm>
 #include <cstdio>
 
-#include "calibrate/cpu/calibration.h"
 #include "cli/option_checks.h"
 #include "cli/record/recorder.h"
 
@@ -86,38 +83,19 @@ void add_cuda_device_arguments(CLI::App& command, CudaDeviceOptions& options) {
                    "copies");
 }
 
-std::optional<Diagnostic> check_backend(const std::string& name) {
-  std::vector<std::string> names;
-  for (const BackendName& backend : kBackends) names.emplace_back(backend.name);
-  if (std::find(names.begin(), names.end(), name) != names.end()) return std::nullopt;
-  Diagnostic wrong;
-  wrong.message = fmt::format("--backend is '{}', which is no backend", clipped(name));
-  wrong.help = name == "gpu" ? "did you mean 'cuda'?" : did_you_mean(name, names);
-  if (wrong.help.empty()) wrong.help = fmt::format("one of {}", fmt::join(names, ", "));
-  return wrong;
+Result<std::unique_ptr<Backend>> recorded_backend(const RealArguments& arguments,
+                                                  const Scenario& scenario) {
+  auto backend = make_backend(arguments, scenario);
+  if (backend && arguments.backend == "cuda") note_gpu((*backend)->device_text());
+  return backend;
 }
 
-Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments,
-                                              const Scenario& scenario) {
-  if (arguments.backend == "synthetic") return synthetic_backend(arguments.synthetic);
-  if (arguments.backend == "cuda") {
-    auto cuda = cuda_backend(scenario, arguments.cuda);
-    if (!cuda) return cuda.problems();
-    note_gpu((*cuda)->device_text());
-    return std::unique_ptr<Backend>(*std::move(cuda));
-  }
-  auto cpu = cpu_backend(scenario, arguments.cpu);
-  if (!cpu) return cpu.problems();
-  return std::unique_ptr<Backend>(*std::move(cpu));
-}
-
-Result<std::unique_ptr<CalibrationDevices>> open_devices(const std::string& backend,
-                                                         const Network& network,
-                                                         std::uint32_t devices,
-                                                         const CudaCalibrationOptions& options) {
-  if (backend == "cpu") return cpu_devices();
-  auto opened = cuda_calibration_devices(network, devices, options);
-  if (opened) {
+Result<std::unique_ptr<CalibrationDevices>> recorded_devices(const std::string& backend,
+                                                             const Network& network,
+                                                             std::uint32_t devices,
+                                                             const CudaDeviceOptions& options) {
+  auto opened = open_devices(backend, network, devices, {options});
+  if (opened && backend == "cuda") {
     const auto provenance = (*opened)->provenance(devices);
     if (const auto device = provenance.find("device"); device != provenance.end())
       note_gpu(device->second);

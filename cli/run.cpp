@@ -25,11 +25,11 @@ void add_run(CLI::App& app, int& exit_code) {
   command->callback([arguments, command, &exit_code] {
     exit_code = try_output(arguments->report);
     if (exit_code != ExitCode::done) return;
-    if (const auto wrong = check_backend(arguments->backend))
+    if (const auto wrong = check_backend("--backend", arguments->backend))
       return void(exit_code = fail({*wrong}));
     const auto scenario = load_scenario(*arguments);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
-    const auto backend = make_backend(*arguments, *scenario);
+    const auto backend = recorded_backend(*arguments, *scenario);
     if (!backend) return void(exit_code = fail(backend.problems()));
     auto run = [&] {
       ProgressLine line;

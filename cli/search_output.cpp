@@ -9,16 +9,10 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "sim/report/shell_command.h"
 
 namespace plumbline {
 namespace {
-
-std::string simulate_command(const SearchReport& report) {
-  std::string line = "plumbline simulate " + shell_word(report.facts.file);
-  for (const std::string& text : report.rows.front().layout.overrides)
-    line += ' ' + shell_word(text);
-  return line;
-}
 
 std::string to_text(const SearchReport& report, const SearchOptions& options) {
   if (options.json) return to_json(report, kVersion);
@@ -50,7 +44,8 @@ int tell_search(SearchPart part, SearchSelection selection, const Search* search
                 const SearchOptions& options) {
   SearchReport report = plumbline::report(std::move(part), std::move(selection));
   if (!report.rows.empty()) {
-    report.command = simulate_command(report);
+    report.command =
+        shell_command("simulate", report.facts.file, report.rows.front().layout.overrides);
     report.others_untried = !search;
     if (search && !stopped) try_other_devices(*search, report);
   }

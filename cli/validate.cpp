@@ -62,14 +62,14 @@ Result<std::vector<ValidationPoint>> validate_with_progress(const ValidateArgume
   on_same_devices.cuda.pool = cuda_device_pool();
   ValidationOptions options;
   options.backend = [&](const Scenario& scenario) {
-    return make_backend(on_same_devices, scenario);
+    return recorded_backend(on_same_devices, scenario);
   };
   options.run = arguments.run;
   options.rounds = arguments.rounds;
   options.tolerance = arguments.tolerance;
   if (arguments.recalibrates) {
     options.devices = [&](const Network& network, const CalibrationOptions& calibration) {
-      return open_devices(arguments.backend, network, calibration.devices, {arguments.cuda});
+      return recorded_devices(arguments.backend, network, calibration.devices, arguments.cuda);
     };
   }
   options.progress = [&](const ValidationStep& step) {
@@ -79,7 +79,7 @@ Result<std::vector<ValidationPoint>> validate_with_progress(const ValidateArgume
 }
 
 int validate_all(const ValidateArguments& arguments) {
-  if (const auto wrong = check_backend(arguments.backend)) return fail({*wrong});
+  if (const auto wrong = check_backend("--backend", arguments.backend)) return fail({*wrong});
   if (const auto wrong = check_recalibration(arguments)) return fail({*wrong});
   // A word without a '=' is one more scenario.
   std::vector<std::string> paths = {arguments.scenario};

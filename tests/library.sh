@@ -23,6 +23,8 @@ contains() {  # contains PROGRAM TEXT
   text=$("$programs/library_$1") || fail "$1 ends with $?"
   [[ $text == *$2* ]] || fail "$1 does not say '$2': $text"
 }
-contains predict 'ms, with 100 us an op ' && contains sweep 'point 5: 57 ms' && contains search 'TP 8, ' && contains validate 'gpipe'  # calibrate takes seconds
+contains predict '100 us: 35.3 ms' && contains devices '68 ops; all forwards take 32000000 ns' &&
+  contains sweep 'schedule.name=1f1b schedule.micro_batches=16 fits' && contains search '3 layouts for mini-batches' &&
+  contains order 'at most 0 % above any order' && contains validate 'gpipe'  # calibrate takes seconds
 ((failed == 0)) && echo "passed"
 exit "$failed"

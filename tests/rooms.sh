@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: MIT
 set -eu
 cd "$(dirname "$0")/.."
-floors=(base models schedules sim calibrate cli tools tests)
+floors=(base models schedules sim calibrate library cli tools tests)
 mapfile -t sources < <(find "${floors[@]}" \( -name node_modules -o -name page \) -prune -o \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) -print | sort)
 mapfile -t lists < <(find "${floors[@]}" -name CMakeLists.txt | sort)
 awk '

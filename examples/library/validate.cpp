@@ -1,21 +1,18 @@
 // A program that runs two schedules for real beside their predictions: docs/how-to/library.md.
 //
 // SPDX-License-Identifier: MIT
+#include <plumbline/measure.h>
+
 #include <iostream>
 
-#include "calibrate/runtime/run_report.h"
-#include "calibrate/runtime/synthetic.h"
-#include "calibrate/validate/validate_runs.h"
-
 int main() {
-  auto planned = plumbline::plan_runs({"examples/four-stages.yaml"},
-                                      {{"schedule.name=gpipe"}, {"schedule.name=1f1b"}});
-  if (!planned) return std::cerr << to_text(planned.problems()), 2;
-  plumbline::ValidationOptions options;
-  options.backend = [](const plumbline::Scenario&) -> plumbline::ValidationOptions::MadeBackend {
-    return plumbline::synthetic_backend({});
-  };
-  const auto points = validate_runs(*std::move(planned), options);
-  if (!points) return std::cerr << to_text(points.problems()), 2;
-  std::cout << to_table(*points).print();
+  plumbline::Backend backend;
+  backend.name = "synthetic";  // threads that wait; cpu and cuda train a network
+  const auto validation =
+      plumbline::validate({"examples/four-stages.yaml"}, {"schedule.name=gpipe,1f1b"}, backend);
+  if (!validation) return std::cerr << validation.error().text, 2;
+  for (const plumbline::ValidatedRun& run : validation->runs)
+    std::cout << run.settings.front() << ": predicted " << 1000 * run.predicted_s
+              << " ms, measured " << 1000 * run.measured_s.value_or(0)
+              << " ms: " << plumbline::name(run.verdict) << '\n';
 }

@@ -195,6 +195,26 @@ double time_of_ops(const Outcome& outcome) {
   return static_cast<double>(end.time_since_epoch().count()) * 1e-9;
 }
 
+Result<Scenario> with_open_order(Scenario scenario, std::vector<std::string> overrides) {
+  if (scenario.schedule.wish) return scenario;
+  if (scenario.schedule.file) {
+    return Diagnostics{input_error(scenario.schedule.name_mark,
+                                   "the order is given by schedule.file, so none is searched",
+                                   "schedule.name: auto, and the file under --compare")};
+  }
+  const ChunkRule* const rule = scenario.schedule.chunk_rule();
+  std::erase_if(overrides,
+                [](const std::string& one) { return one.starts_with("schedule.name="); });
+  std::string placement = "straight";
+  if (rule != nullptr && rule->placement == StagePlacement::vee) placement = "v";
+  if (rule != nullptr && rule->placement == StagePlacement::loop && scenario.schedule.chunks > 1)
+    placement = "looped";
+  overrides.push_back("schedule.placement=" + placement);
+  for (const char* const gone : {"schedule.group=null", "plan.warm_up=null", "schedule.name=auto"})
+    overrides.emplace_back(gone);
+  return parse_scenario(scenario.source, overrides);
+}
+
 Result<OrderAnswer> answer_order(Scenario scenario) {
   if (auto refused = check_open(scenario)) return *refused;
   const std::optional<NoiseSection> noise = scenario.noise;

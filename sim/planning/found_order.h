@@ -37,6 +37,11 @@ struct OrderAnswer {
   }
 };
 
+/// The scenario with its order left open, on the devices of its own schedule; one that leaves it
+/// open stays as it is. `overrides` are those with which it was read. Errors: schedule.file gives
+/// the order; those of parse_scenario().
+Result<Scenario> with_open_order(Scenario scenario, std::vector<std::string> overrides);
+
 /// Finds the order of a scenario that leaves it open, and no partition. Errors: a device that has
 /// no room for one micro-batch (infeasible); more than kMaxOpsToOrder ops; recomputation that is
 /// to be fitted, pairs that overlap; those of predict_resolved().

@@ -36,13 +36,6 @@ std::string link_name(const OpGraph& graph, std::uint32_t from, std::uint32_t to
 
 std::string share_of(double part, double whole) { return whole > 0 ? percent(part / whole) : "-"; }
 
-std::string place_of(const OpGraph& graph, const PathSegment& segment) {
-  if (segment.overhead) return "overhead";
-  if (segment.in_group) return "group of device " + device_name(graph, segment.from);
-  if (segment.from == segment.to) return "device " + device_name(graph, segment.from);
-  return link_name(graph, segment.from, segment.to);
-}
-
 /// "0F0", "1F2 .. 1B7, 6 F, 5 B".
 std::string what_of(const OpGraph& graph, const PathSegment& segment) {
   const Activity& first = graph.activities[segment.nodes.front()];
@@ -71,7 +64,7 @@ void add_path(const Outcome& p, const Explanation& e, Document& text) {
   const std::size_t shown = cut ? kShownSegments / 2 : e.path.size();
   const auto row = [&](const PathSegment& segment) {
     table.row({at(segment.begin), at(segment.end), to_text(segment.length()),
-               share_of(seconds(segment.length()), whole), place_of(p.graph, segment),
+               share_of(seconds(segment.length()), whole), place_name(p.graph, segment),
                what_of(p.graph, segment)});
   };
   for (std::size_t i = 0; i < shown; ++i) row(e.path[i]);
@@ -349,6 +342,23 @@ Document op_table(const Outcome& p, std::uint32_t node) {
   Document document;
   document.sentence(std::move(text));
   return document;
+}
+
+Diagnostic no_such_op(const Outcome& p, const std::string& what, const std::string& name) {
+  Diagnostic wrong;
+  wrong.message = fmt::format("{} is '{}', which is no op of this run", what, clipped(name));
+  wrong.help =
+      fmt::format("{} stages, {} 0 to {}: {} is one", p.graph.stage_slots.size(),
+                  p.setup.slices > 1 ? "slices" : "micro-batches", p.graph.micro_batches - 1,
+                  to_text(p.setup.schedule.issue_order.front()));
+  return wrong;
+}
+
+std::string place_name(const OpGraph& graph, const PathSegment& segment) {
+  if (segment.overhead) return "overhead";
+  if (segment.in_group) return "group of device " + device_name(graph, segment.from);
+  if (segment.from == segment.to) return "device " + device_name(graph, segment.from);
+  return link_name(graph, segment.from, segment.to);
 }
 
 }  // namespace plumbline

@@ -20,9 +20,16 @@ Document to_table(const Outcome& outcome, const Explanation& explanation,
 /// `node` is an op or an update.
 Document op_table(const Outcome& outcome, std::uint32_t node);
 
+/// The error of a name that is no op of the run. `what` had that name: "--op".
+Diagnostic no_such_op(const Outcome& outcome, const std::string& what, const std::string& name);
+
 /// The JSON of `explain --json`, all of it. Ends in a newline.
 std::string to_json(const Outcome& outcome, const Explanation& explanation,
                     const std::string& version);
+
+/// Where a stretch of the critical path lies: "device 2", "link 0-1", "group of device 1",
+/// "overhead".
+std::string place_name(const OpGraph& graph, const PathSegment& segment);
 
 /// "B of stage 3", "latency of link 0-1".
 std::string to_text(const Sensitivity& sensitivity);
