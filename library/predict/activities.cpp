@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "library/predict/inside.h"
-#include "sim/engine/idle.h"
 #include "sim/setup/training_setup.h"
 
 namespace plumbline::v1 {
@@ -15,57 +14,63 @@ namespace {
 
 /// The letter of an op; 0 for what is none.
 char letter_of(ActivityKind kind) {
-  switch (kind) {
-    case ActivityKind::forward:
-      return 'F';
-    case ActivityKind::backward:
-      return 'B';
-    case ActivityKind::backward_input:
-      return 'I';
-    case ActivityKind::backward_weight:
-      return 'W';
-    case ActivityKind::update:
-      return 'U';
-    default:
-      return 0;
-  }
+  if (kind == ActivityKind::update) return 'U';
+  return is_op(kind) ? "FBIW"[static_cast<int>(kind)] : '\0';
 }
 
 std::int64_t nanoseconds(SimTime time) { return time.time_since_epoch().count(); }
 
-Ops ops_of(const plumbline::Outcome& outcome) {
-  const OpGraph& graph = outcome.graph;
-  std::vector<std::uint32_t> begins = first_parts(graph);
-  for (const auto& [first, second] : graph.pairs) begins[second] = first;
-  const std::vector<std::uint32_t> ends = ends_of_pairs(graph);
-  const auto most = static_cast<std::size_t>(
-      std::count_if(graph.activities.begin(), graph.activities.end(),
-                    [](const Activity& activity) { return letter_of(activity.kind) != 0; }));
-  Ops ops;
-  ops.device.reserve(most);
-  ops.stage.reserve(most);
-  ops.micro_batch.reserve(most);
-  ops.kind.reserve(most);
-  ops.begin_ns.reserve(most);
-  ops.end_ns.reserve(most);
-  const auto nodes = nodes_by_slot(graph);
-  for (std::size_t slot = 0; slot < nodes.size(); ++slot) {
-    for (const std::uint32_t node : nodes[slot]) {
-      const Activity& activity = graph.activities[node];
-      const char kind = letter_of(activity.kind);
-      if (kind == 0) continue;
-      ops.device.push_back(graph.devices[slot].value);
-      ops.stage.push_back(activity.stage.value);
-      ops.micro_batch.push_back(activity.micro_batch.value);
-      ops.kind.push_back(kind);
-      ops.begin_ns.push_back(nanoseconds(outcome.trace.spans[begins[node]].begin));
-      ops.end_ns.push_back(nanoseconds(outcome.trace.spans[ends[node]].end));
-    }
+/// Of each slot, the number of its ops, and behind them that of all.
+std::vector<std::size_t> begins_of_slots(const OpGraph& graph) {
+  std::vector<std::size_t> begins(graph.slots() + 1, 0);
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    if (letter_of(graph.activities[node].kind) != 0) ++begins[graph.nodes[node].resource + 1];
   }
-  return ops;
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  return begins;
 }
 
-Transfers transfers_of(const plumbline::Outcome& outcome) {
+}  // namespace
+
+/// One pass, as the nodes of each slot stand in their order.
+OpColumns::OpColumns(const plumbline::Outcome& outcome) {
+  const OpGraph& graph = outcome.graph;
+  const std::vector<Span>& spans = outcome.trace.spans;
+  const bool has_parts =
+      std::any_of(graph.activities.begin(), graph.activities.end(),
+                  [](const Activity& activity) { return is_part(activity.kind); });
+  std::vector<std::uint32_t> firsts, lasts;  // empty: every op is one node
+  if (has_parts || !graph.pairs.empty()) {
+    firsts = first_parts(graph);
+    for (const auto& [first, second] : graph.pairs) firsts[second] = first;
+    lasts = ends_of_pairs(graph);
+  }
+  std::vector<std::size_t> places = begins_of_slots(graph);
+  const std::size_t count = places.back();
+  block = HugeBlock(count * (2 * sizeof(std::int64_t) + 3 * sizeof(std::uint32_t) + 1));
+  const auto begin_ns = block.take<std::int64_t>(count);
+  const auto end_ns = block.take<std::int64_t>(count);
+  const auto device = block.take<std::uint32_t>(count);
+  const auto stage = block.take<std::uint32_t>(count);
+  const auto micro_batch = block.take<std::uint32_t>(count);
+  const auto kind = block.take<char>(count);
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const Activity& activity = graph.activities[node];
+    const char letter = letter_of(activity.kind);
+    if (letter == 0) continue;
+    const std::uint32_t slot = graph.nodes[node].resource;
+    const std::size_t at = places[slot]++;
+    begin_ns[at] = nanoseconds(spans[firsts.empty() ? node : firsts[node]].begin);
+    end_ns[at] = nanoseconds(spans[lasts.empty() ? node : lasts[node]].end);
+    device[at] = graph.devices[slot].value;
+    stage[at] = activity.stage.value;
+    micro_batch[at] = activity.micro_batch.value;
+    kind[at] = letter;
+  }
+  ops = {device, stage, micro_batch, kind, begin_ns, end_ns};
+}
+
+TransferColumns::TransferColumns(const plumbline::Outcome& outcome) {
   const OpGraph& graph = outcome.graph;
   const std::vector<Span>& spans = outcome.trace.spans;
   std::vector<std::uint32_t> nodes;
@@ -75,31 +80,39 @@ Transfers transfers_of(const plumbline::Outcome& outcome) {
   std::stable_sort(nodes.begin(), nodes.end(), [&](std::uint32_t a, std::uint32_t b) {
     return spans[a].begin < spans[b].begin;
   });
-  Transfers transfers;
-  for (const std::uint32_t node : nodes) {
+  const std::size_t count = nodes.size();
+  block = HugeBlock(count * (3 * sizeof(std::int64_t) + 4 * sizeof(std::uint32_t) + 1));
+  const auto begin_ns = block.take<std::int64_t>(count);
+  const auto end_ns = block.take<std::int64_t>(count);
+  const auto bytes = block.take<std::int64_t>(count);
+  const auto from = block.take<std::uint32_t>(count);
+  const auto to = block.take<std::uint32_t>(count);
+  const auto stage = block.take<std::uint32_t>(count);
+  const auto micro_batch = block.take<std::uint32_t>(count);
+  const auto kind = block.take<char>(count);
+  for (std::size_t at = 0; at < count; ++at) {
+    const std::uint32_t node = nodes[at];
     const Activity& activity = graph.activities[node];
-    transfers.from.push_back(graph.devices[graph.sender(node)].value);
-    transfers.to.push_back(graph.devices[graph.receiver(node)].value);
-    transfers.stage.push_back(activity.stage.value);
-    transfers.micro_batch.push_back(activity.micro_batch.value);
-    transfers.kind.push_back(activity.kind == ActivityKind::activation_transfer ? 'F' : 'B');
-    transfers.bytes.push_back(graph.cost(node).bytes.count);
-    transfers.begin_ns.push_back(nanoseconds(spans[node].begin));
-    transfers.end_ns.push_back(nanoseconds(spans[node].end));
+    begin_ns[at] = nanoseconds(spans[node].begin);
+    end_ns[at] = nanoseconds(spans[node].end);
+    bytes[at] = graph.cost(node).bytes.count;
+    from[at] = graph.devices[graph.sender(node)].value;
+    to[at] = graph.devices[graph.receiver(node)].value;
+    stage[at] = activity.stage.value;
+    micro_batch[at] = activity.micro_batch.value;
+    kind[at] = activity.kind == ActivityKind::activation_transfer ? 'F' : 'B';
   }
-  return transfers;
+  transfers = {from, to, stage, micro_batch, kind, bytes, begin_ns, end_ns};
 }
 
-}  // namespace
-
 const Ops& Run::Inside::ops() const {
-  std::call_once(ops_made_, [&] { ops_ = ops_of(outcome); });
-  return ops_;
+  std::call_once(ops_made_, [&] { ops_.emplace(outcome); });
+  return ops_->ops;
 }
 
 const Transfers& Run::Inside::transfers() const {
-  std::call_once(transfers_made_, [&] { transfers_ = transfers_of(outcome); });
-  return transfers_;
+  std::call_once(transfers_made_, [&] { transfers_.emplace(outcome); });
+  return transfers_->transfers;
 }
 
 const std::vector<std::vector<MemoryStep>>& Run::Inside::memory_steps() const {

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/diagnostic.h"
+#include "base/huge_pages.h"
 #include "base/wrap.h"
 #include "sim/prediction/outcome.h"
 #include "sim/scenario/scenario.h"
@@ -35,6 +36,22 @@ struct Scenario::Inside {
   plumbline::Scenario scenario;
 };
 
+/// The columns of a run's ops, and their memory.
+struct OpColumns {
+  explicit OpColumns(const plumbline::Outcome& outcome);
+
+  HugeBlock block;
+  Ops ops;
+};
+
+/// The same for its transfers.
+struct TransferColumns {
+  explicit TransferColumns(const plumbline::Outcome& outcome);
+
+  HugeBlock block;
+  Transfers transfers;
+};
+
 struct Run::Inside {
   Scenario asked;  ///< As it was given to predict().
   plumbline::Outcome outcome;
@@ -52,8 +69,8 @@ struct Run::Inside {
  private:
   mutable std::once_flag terms_found_, ops_made_, transfers_made_, steps_made_;
   mutable std::optional<plumbline::Outcome> told_;
-  mutable Ops ops_;
-  mutable Transfers transfers_;
+  mutable std::optional<OpColumns> ops_;
+  mutable std::optional<TransferColumns> transfers_;
   mutable std::vector<std::vector<MemoryStep>> steps_;
 };
 

@@ -10,6 +10,8 @@
 #include "sim/report/html_report.h"
 #include "sim/report/report.h"
 #include "sim/report/shell_command.h"
+#include "sim/whatif/row_number.h"
+#include "sim/whatif/sweep_condition.h"
 
 namespace plumbline::v1 {
 namespace {
@@ -129,6 +131,26 @@ std::string Run::shortage() const {
 }
 const std::vector<std::string>& Run::estimated() const { return inside_->outcome.setup.estimated; }
 const std::vector<std::string>& Run::notes() const { return inside_->outcome.setup.notes; }
+
+Result<std::optional<double>> Run::number(const std::string& name) const {
+  const RowNumber* const found = find_row_number(name);
+  if (found == nullptr) {
+    std::vector<std::string> names;
+    names.reserve(row_numbers().size());
+    for (const RowNumber& one : row_numbers()) names.emplace_back(one.name);
+    return error_of(
+        {input_error({}, "unknown number '" + clipped(name) + "'", did_you_mean(name, names))});
+  }
+  return found->of(numbers_of(inside_->outcome));
+}
+
+Result<bool> Run::meets(const std::string& condition) const {
+  const auto read = parse_condition(condition, {});
+  if (!read) return error_of(read.problems());
+  SweepRow row;
+  row.numbers = numbers_of(inside_->outcome);
+  return read->holds(row);
+}
 
 const std::vector<Device>& Run::devices() const { return inside_->devices; }
 const Ops& Run::ops() const { return inside_->ops(); }

@@ -148,7 +148,8 @@ TEST_CASE("the critical path covers the run, and the first lever is worth the mo
   CHECK(why.levers[0].gain_s >= why.levers[1].gain_s);
   CHECK_FALSE(why.schedules.empty());
   CHECK(why.text(100).find("is worth the most") != std::string::npos);
-  CHECK(nlohmann::json::parse(why.json)["critical_path"]["segments"].size() == why.critical_path.size());
+  CHECK(nlohmann::json::parse(why.json)["critical_path"]["segments"].size() ==
+        why.critical_path.size());
 }
 
 TEST_CASE("a text in memory is the same as its file") {
@@ -179,6 +180,19 @@ TEST_CASE("several threads may ask one run at once") {
     });
   for (std::thread& thread : threads) thread.join();
   for (const std::string& answer : answers) CHECK(answer == answers.front());
+}
+
+TEST_CASE("conditions on a run, and its numbers by name") {
+  const v1::Run run = run_of("examples/four-stages.yaml");
+  CHECK(*run.meets("iteration_time_s < 34 ms"));
+  CHECK_FALSE(*run.meets("iteration_time_s < 32 ms"));
+  CHECK(*run.meets("peak_memory_bytes <= 228 MiB"));
+  CHECK_FALSE(*run.meets("cost < 100"));  // it has none
+  CHECK_FALSE(run.meets("iteration_time_s < 3 parsecs"));
+  CHECK_FALSE(run.meets("speed > 3"));
+  CHECK(**run.number("iteration_time_s") == run.iteration_time_s());
+  CHECK_FALSE(*run.number("cost"));
+  CHECK_FALSE(run.number("bubble_fractio"));
 }
 
 TEST_CASE("resolve makes the choices that predict makes") {

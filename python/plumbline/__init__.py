@@ -1,0 +1,159 @@
+"""Predicts how pipeline-parallel training behaves, before anyone pays for the GPUs.
+
+>>> import plumbline
+>>> run = plumbline.simulate("examples/four-stages.yaml", schedule="gpipe", schedule__micro_batches=4)
+>>> round(1000 * run.iteration_time, 3), round(run.bubble, 4)
+(21.0, 0.4286)
+
+A scenario is the name of a YAML file, the name of a model's config.json, or a dict with the same content. Settings are
+keyword arguments or texts, with the names of docs/reference/keys.md:
+
+    simulate("s.yaml", "schedule.micro_batches=8")
+    simulate("s.yaml", schedule__micro_batches=8)
+    simulate("s.yaml", schedule={"name": "gpipe", "micro_batches": 8})
+    simulate("s.yaml", **{"schedule.micro_batches": 8})
+
+`schedule="gpipe"` is short for its name. Wrong input raises `Error`, with file, line and help.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Optional
+
+from . import _core
+from ._core import FoundOrder, Plan
+from ._errors import Error, FileError, InfeasibleError, InputError, NoDeviceError, Problem
+from ._settings import ScenarioLike, axes_of, input_of, settings_of
+from .order import Order
+from .rows import Bar, Progress, Rows, bar_of
+from .run import Columns, Run
+
+__version__: str = _core.__version__
+
+__all__ = [
+    "Columns",
+    "Error",
+    "FileError",
+    "FoundOrder",
+    "InfeasibleError",
+    "InputError",
+    "NoDeviceError",
+    "Order",
+    "Plan",
+    "Problem",
+    "Rows",
+    "Run",
+    "expect",
+    "find_order",
+    "plan",
+    "search",
+    "simulate",
+    "sweep",
+]
+
+
+def simulate(scenario: ScenarioLike, *settings: str, **keys: Any) -> Run:
+    """Predicts a run. One that does not fit the memory is no error: see `Run.fits`.
+
+    Raises InputError for a wrong scenario or setting, FileError for a file that cannot be read, InfeasibleError for an
+    order that cannot run.
+    """
+    return Run(_core.predict(_core.load(input_of(scenario), settings_of(settings, keys))))
+
+
+def sweep(
+    scenario: ScenarioLike,
+    *settings: str,
+    objective: str = "throughput",
+    where: Iterable[str] = (),
+    top: int = 0,
+    pareto: str = "",
+    threads: int = 0,
+    progress: Progress = None,
+    **keys: Any,
+) -> Rows:
+    """Predicts every combination: lists, tuples and ranges are the values of a key.
+
+    objective: throughput, per-device, memory, bubble, cost, days or energy. where: conditions, such as
+    "peak_memory_bytes < 80 GB". top: how many rows are kept; 0 = all. pareto: "memory", or "cost,days": only rows
+    that no other beats. threads: 0 = one for each core. Ctrl-C stops it.
+    """
+    asked, texts = input_of(scenario), axes_of(settings, keys)
+    bar = bar_of(progress, "points")
+    try:
+        return Rows(_core.sweep(asked, texts, objective, list(where), top, pareto, threads, bar))
+    finally:
+        if isinstance(bar, Bar):
+            bar.end()
+
+
+def search(
+    scenario: ScenarioLike,
+    *settings: str,
+    objective: str = "throughput",
+    where: Iterable[str] = (),
+    top: int = 10,
+    pareto: str = "",
+    distinct: bool = False,
+    free: bool = False,
+    threads: int = 0,
+    progress: Progress = None,
+    **keys: Any,
+) -> Rows:
+    """Predicts every layout over the scenario's devices: all values of the keys that it leaves open.
+
+    free: leaves open the keys of the layout that it gives, too. distinct: only the best layout of each combination of
+    tensor, context, expert and pipeline sizes. The other options are those of `sweep`.
+    """
+    asked, texts = input_of(scenario), axes_of(settings, keys)
+    bar = bar_of(progress, "layouts")
+    try:
+        return Rows(
+            _core.search(asked, texts, objective, list(where), top, pareto, distinct, free, threads, bar)
+        )
+    finally:
+        if isinstance(bar, Bar):
+            bar.end()
+
+
+def plan(
+    scenario: ScenarioLike,
+    *settings: str,
+    straight: bool = False,
+    devices_at_most: int = 0,
+    candidates: int = 0,
+    **keys: Any,
+) -> Plan:
+    """Chooses stages, replicas, devices and warm-ups, whatever partition the scenario names.
+
+    straight: one replica for each stage. devices_at_most: 0 = all. candidates: how many plans are simulated; 0 = as
+    the scenario says. `plan.yaml` is a plan section, for `plan.file`.
+    """
+    loaded = _core.load(input_of(scenario), settings_of(settings, keys))
+    return _core.plan(loaded, straight, devices_at_most, candidates)
+
+
+def find_order(scenario: ScenarioLike, *settings: str, **keys: Any) -> FoundOrder:
+    """Finds the best order for the scenario's costs, and how far it can be from the optimum.
+
+    `Order.from_csv(found.csv)` is the order; `found.gap` = 0.02 means at most 2 % above any order.
+    """
+    return _core.order(input_of(scenario), settings_of(settings, keys))
+
+
+def expect(scenario: ScenarioLike, *conditions: str, settings: Optional[Iterable[str]] = None, **keys: Any) -> Run:
+    """For tests: predicts a run, and raises AssertionError unless it fits and meets all conditions.
+
+    >>> run = expect("examples/four-stages.yaml", "iteration_time_s <= 33 ms", "peak_memory_bytes < 1 GiB")
+    """
+    run = simulate(scenario, *(settings or ()), **keys)
+    missed = []
+    for condition in conditions:
+        if not run.meets(condition):
+            name = condition.split()[0].rstrip("<>=!")
+            missed.append(f"{condition} does not hold: it is {run.number(name)}")
+    if run.fits is False:
+        missed.append(run.shortage)
+    if missed:
+        raise AssertionError(f"{run!r}: " + "; ".join(missed))
+    return run
