@@ -1,8 +1,7 @@
 """Builds plumbline._core with CMake. All else stands in pyproject.toml.
 
 PLUMBLINE_BUILD=<folder> takes a folder in which CMake has built already, such as build/release. Without it, the folder is
-build/python, and what is made links its libraries statically, where they are installed so: such a wheel runs on another
-Linux with a C library that is as new.
+build/python. The module calls yaml-cpp, fmt and zlib of the system.
 """
 
 import os
@@ -10,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -37,7 +37,6 @@ class CMakeBuild(build_ext):
                 "CMAKE_BUILD_TYPE": "Release",
                 "CMAKE_UNITY_BUILD": "ON",
                 "CMAKE_UNITY_BUILD_BATCH_SIZE": "16",
-                "PLUMBLINE_PORTABLE": "ON",
                 "PLUMBLINE_ONEDNN": "OFF",
                 "PLUMBLINE_CUDA": "OFF",
                 "PLUMBLINE_TESTS": "OFF",
@@ -49,11 +48,10 @@ class CMakeBuild(build_ext):
                 configure += ["-G", "Ninja"]
         self.run_command_line(configure)
         self.run_command_line(["cmake", "--build", str(folder), "--target", "plumbline_python", "--parallel", str(os.cpu_count() or 1)])
-        built = list((folder / "python" / "plumbline").glob("_core.*so"))
-        assert len(built) == 1, f"{folder} has {built}"
+        built = folder / "python" / "plumbline" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
         target = Path(self.get_ext_fullpath(ext.name))
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(built[0], target)
+        shutil.copyfile(built, target)
 
     def run_command_line(self, command: "list[str]") -> None:
         """Runs it, and tells it where it fails."""

@@ -58,6 +58,7 @@ function(plumbline_library name room)
     endif()
   endforeach()
   list(REMOVE_DUPLICATES libs)
+  list(TRANSFORM libs PREPEND "-l")  # a name alone would be a target of the program's own project
   set(${name}_LIBS "${libs}" PARENT_SCOPE)
 
   # Sections of templates are merged here: later, those of two such archives could not be.
@@ -65,25 +66,28 @@ function(plumbline_library name room)
   set(object ${PROJECT_BINARY_DIR}/lib/${name}.o)
   add_custom_command(OUTPUT ${archive}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/lib
-    COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${object} --whole-archive ${archives}
-    COMMAND ${CMAKE_OBJCOPY} --wildcard "--keep-global-symbol=_ZN9plumbline2v1*" "--keep-global-symbol=_ZNK9plumbline2v1*" ${object}
+    COMMAND ${PLUMBLINE_LD} -r --force-group-allocation -o ${object} --whole-archive ${archives}
+    COMMAND ${PLUMBLINE_OBJCOPY} --wildcard "--keep-global-symbol=_ZN9plumbline2v1*" "--keep-global-symbol=_ZNK9plumbline2v1*" ${object}
     COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
     COMMAND ${CMAKE_AR} qcs ${archive} ${object}
     COMMAND ${CMAKE_COMMAND} -E rm -f ${object}
     DEPENDS ${rooms} ${archives} VERBATIM)
   add_custom_target(${name}_archive ALL DEPENDS ${archive})
-  install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 endfunction()
 
 # plumbline_pkg_config(PACKAGE LIBRARY TEXT): PACKAGE.pc for a library of plumbline_library().
 function(plumbline_pkg_config package library text)
-  list(TRANSFORM ${library}_LIBS PREPEND "-l" OUTPUT_VARIABLE links)
-  string(REPLACE ";" " " links "${links}")
-  file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-  string(REGEX REPLACE "/$" "" to_prefix ${to_prefix})
+  string(REPLACE ";" " " links "${${library}_LIBS}")
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+    set(includes ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+  else()
+    file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+    set(includes "\${pcfiledir}/${to_prefix}${CMAKE_INSTALL_INCLUDEDIR}")
+  endif()
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/lib/${package}.pc @ONLY CONTENT
 "libdir=\${pcfiledir}/..
-includedir=\${pcfiledir}/@to_prefix@/@CMAKE_INSTALL_INCLUDEDIR@
+includedir=@includes@
 
 Name: @package@
 Description: @text@
@@ -91,9 +95,19 @@ Version: @PROJECT_VERSION@
 Libs: -L\${libdir} -l@library@ @links@
 Cflags: -I\${includedir}
 ")
-  install(FILES ${PROJECT_BINARY_DIR}/lib/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${PROJECT_BINARY_DIR}/lib/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 endfunction()
 
+# GNU's linker and objcopy alone make such an archive; a program may link it with any other.
+find_program(PLUMBLINE_LD NAMES ld.bfd ld)
+find_program(PLUMBLINE_OBJCOPY NAMES objcopy)
+if(PLUMBLINE_LD)
+  execute_process(COMMAND ${PLUMBLINE_LD} --help OUTPUT_VARIABLE plumbline_ld_help ERROR_QUIET)
+endif()
+if(NOT plumbline_ld_help MATCHES "--force-group-allocation" OR NOT PLUMBLINE_OBJCOPY)
+  message(STATUS "without GNU's ld (2.29 or newer) and objcopy: the libraries for other programs are not made")
+  return()
+endif()
 include(GNUInstallDirs)
 plumbline_library(plumbline plumbline_library_predict)
 plumbline_library(plumbline_measure plumbline_library_measure)
@@ -106,6 +120,5 @@ configure_package_config_file(cmake/plumblineConfig.cmake.in ${PROJECT_BINARY_DI
   INSTALL_DESTINATION ${package} PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/lib/plumblineConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/lib/plumblineConfig.cmake ${PROJECT_BINARY_DIR}/lib/plumblineConfigVersion.cmake
-        DESTINATION ${package})
-install(DIRECTORY include/plumbline DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS plumbline)
+        DESTINATION ${package} COMPONENT library)
+install(DIRECTORY include/plumbline DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)

@@ -33,7 +33,7 @@ says() {  # says PROGRAM: what the first program of the page says
 PREFIX=$folder/prefix
 export PREFIX
 rm -rf -- "$PREFIX" "$folder/installed"
-quiet cmake --build "$build" --target plumbline plumbline_archive plumbline_measure_archive
+quiet cmake --build "$build" --target plumbline plumbline_archive plumbline_measure_archive plumbline_extras
 quiet cmake --install "$build" --prefix "$PREFIX"
 [ "$(block sh 1 | tail -n 1)" = 'cmake --install build/release --prefix "$PREFIX"' ] || fail "the page installs in another way"
 seen=$(find "$PREFIX" -name 'libplumbline*.a' -exec nm -gC --defined-only {} +)
@@ -57,8 +57,10 @@ says "$folder/installed/build/mine"
   compile=$(cd "$root" && block sh 2 | tail -n 1)
   quiet bash -eu -c "$compile"
   says "$folder/installed/mine"
-  cp "$root/examples/library/calibrate.cpp" .
-  quiet bash -eu -c 'c++ -std=c++20 calibrate.cpp $(pkg-config --cflags --libs plumbline-measure) -o calibrate'
+  cp "$root/examples/library/validate.cpp" .
+  quiet bash -eu -c 'c++ -std=c++20 validate.cpp $(pkg-config --cflags --libs plumbline-measure) -o validate'
+  said=$(cd "$root" && "$folder/installed/validate") || fail "validate ends with $?"
+  [[ $said == *'schedule.name=gpipe: predicted 33 ms'* ]] || fail "validate says '$said'"
 )
 
 # As a folder of the project. No link to it: without tests/, which must not be asked for.

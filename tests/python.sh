@@ -21,6 +21,7 @@ assert os.path.exists(sysconfig.get_path("include") + "/Python.h")' 2> /dev/null
 done
 [ -n "$python" ] || { echo "no python3 has numpy, pandas, pybind11, pytest, setuptools, wheel and Python.h"; exit 77; }
 
+trap 'cmake -S . -B "$build" -DPLUMBLINE_PYTHON=OFF > /dev/null' EXIT  # as it was
 cmake -S . -B "$build" -DPLUMBLINE_PYTHON=ON -DPython_EXECUTABLE="$python" > /dev/null
 cmake --build "$build" --target plumbline plumbline_python > "$build/python.txt" 2>&1 || { tail -n 30 "$build/python.txt"; fail "the module is not built"; }
 

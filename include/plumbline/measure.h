@@ -1,7 +1,8 @@
 // Plumbline for programs: real runs beside their predictions, and layers timed on this machine.
 //
-// These functions need the library `plumbline::measure`, which has all of `plumbline::predict`,
-// too.
+// With the backend `cuda` they set CUDA_DEVICE_MAX_CONNECTIONS for this process before it opens a
+// device. These functions need the library `plumbline::measure`, which has all of
+// `plumbline::predict`, too.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,9 +1,10 @@
 // Plumbline for programs: what the command `plumbline` predicts, as values.
 //
 // All of it stands here; no other header is needed. Functions print nothing, end no process, and
-// return errors as values. A value never changes after it was made, so several threads may use it
-// at once. Times are in seconds, or in whole nanoseconds where a name ends in `_ns`. Bytes are
-// bytes.
+// return errors of input as values. They throw std::bad_alloc, std::logic_error for a bug of
+// Plumbline's own, and what a progress function of the caller throws. A value never changes after
+// it was made, so several threads may use it at once. Times are in seconds, or in whole nanoseconds
+// where a name ends in `_ns`. Bytes are bytes.
 //
 // docs/how-to/library.md has complete programs.
 //
@@ -44,6 +45,7 @@ enum class Fault {
   infeasible,  ///< The input is well formed, but cannot run: a deadlock, too little memory for
                ///< any choice.
   no_device,   ///< It asks for a device or a backend that is not here.
+  stopped,     ///< A progress function gave up.
 };
 
 /// One fault, and its place.
@@ -77,7 +79,8 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &std::get<0>(state_); }
   T* operator->() { return &std::get<0>(state_); }
   /// Requires: there is no value.
-  const Error& error() const { return std::get<1>(state_); }
+  const Error& error() const& { return std::get<1>(state_); }
+  Error error() && { return std::get<1>(std::move(state_)); }
 
  private:
   std::variant<T, Error> state_;
@@ -198,7 +201,8 @@ struct Transfers {
 };
 
 /// The memory of a device over time: from time_ns[i] on it holds bytes[i]. The times ascend; of
-/// equal ones the last entry is what it holds from there on. The largest entry is the peak.
+/// equal ones the last entry is what it holds from there on. Temporary tensors and stashed weights
+/// count at their most. The largest entry is the peak.
 struct MemoryCurve {
   std::vector<std::int64_t> time_ns;
   std::vector<std::int64_t> bytes;
@@ -233,16 +237,19 @@ struct OtherSchedule {
 };
 
 /// Why a run takes its time.
-struct Explanation {
+class Explanation {
+ public:
   std::vector<PathStretch> critical_path;
   std::vector<Lever> levers;             ///< Those with the greatest gain first.
   std::vector<OtherSchedule> schedules;  ///< The fastest first.
   std::string json;                      ///< As `explain --json` prints it.
 
-  /// The tables that `explain` prints; 0 = as wide as they are.
-  std::string text(std::size_t width = 100) const { return print(width); }
+  /// The tables that `explain` prints; 0 = as wide as they are. "" for one that was not made by
+  /// Run::explain().
+  std::string text(std::size_t width = 100) const;
 
-  std::function<std::string(std::size_t)> print;
+  struct Inside;
+  std::shared_ptr<const Inside> inside;  ///< What text() needs.
 };
 
 /// A predicted run.
@@ -284,7 +291,8 @@ class Run {
   /// does not have meets none. Errors: no such name, no operator, a value that is none.
   Result<bool> meets(const std::string& condition) const;
 
-  /// Why it takes its time.
+  /// Why it takes its time. For the times of other schedules the files of the scenario are read
+  /// again.
   Explanation explain() const;
   /// Why an op runs when it does: "1F3". Errors: no such op.
   Result<std::string> why(const std::string& op, std::size_t width = 100) const;
@@ -319,8 +327,11 @@ struct Column {
   std::vector<std::string> texts;
 };
 
-/// How long work is done.
+/// How work is done.
 struct Work {
+  /// Freed memory stays with the process, for malloc as a whole: sweeps of long runs take a fifth
+  /// of the time.
+  bool keep_freed_memory = true;
   unsigned threads = 0;  ///< 0 = one for each core.
   /// Once it is set, no further work begins. Null = never.
   const std::atomic<bool>* stop = nullptr;

@@ -17,6 +17,7 @@
 #include "models/network/network_reader.h"
 #include "models/profile/profile_writer.h"
 #include "sim/scenario/axes.h"
+#include "sim/scenario/model_section.h"
 
 namespace plumbline::v1 {
 namespace {
@@ -76,6 +77,10 @@ std::optional<Diagnostic> check_limits(const std::vector<std::string>& files,
     return input_error({}, "layers of the synthetic backend cannot be timed again",
                        "cpu and cuda time real kernels");
   }
+  if (limits.rounds > 1000)
+    return input_error({}, fmt::format("{} rounds", limits.rounds), "at most 1000");
+  if (!(limits.tolerance >= 0 && limits.tolerance <= 10))
+    return input_error({}, fmt::format("a tolerance of {}", limits.tolerance), "0 to 10");
   return check_backend("the backend", backend.name);
 }
 
@@ -89,16 +94,24 @@ std::optional<Diagnostic> check_limits(const CalibrationLimits& limits, const Ba
   if (limits.batches.empty() || limits.devices == 0 || limits.copies == 0)
     return input_error({}, "no batch, no device or no copy to measure", "at least one of each");
   const auto least = std::min_element(limits.batches.begin(), limits.batches.end());
-  if (*least < 1) return input_error({}, fmt::format("a batch of {} samples", *least));
-  if (!(limits.min_seconds >= 0 && limits.max_seconds >= 0))
-    return input_error({}, "a time to measure that is negative, or nan");
+  const auto most = std::max_element(limits.batches.begin(), limits.batches.end());
+  for (const std::int64_t batch : {*least, *most}) {
+    if (batch < 1 || batch > kMaxBatch) {
+      return input_error({}, fmt::format("a batch of {} samples", batch),
+                         fmt::format("1 to {}", kMaxBatch));
+    }
+  }
+  if (!(limits.min_seconds >= 0 && limits.min_seconds <= limits.max_seconds)) {
+    return input_error({}, fmt::format("{} s to measure at least, {} s at most", limits.min_seconds,
+                                       limits.max_seconds));
+  }
   return std::nullopt;
 }
 
-Diagnostic given_up() {
-  Diagnostic diagnostic = input_error({}, "given up: progress() returned false");
-  diagnostic.fault = plumbline::Fault::infeasible;
-  return diagnostic;
+Error given_up() {
+  Error error = error_of({input_error({}, "given up: progress() returned false")});
+  error.problems.front().fault = Fault::stopped;
+  return error;
 }
 
 }  // namespace
@@ -171,7 +184,7 @@ Result<Profile> calibrate(const std::string& network, const Backend& backend,
   options.devices = limits.devices;
   options.copies = limits.copies;
   options.optimizer = limits.adam ? OptimizerKind::adam : OptimizerKind::gradient_descent;
-  options.min_seconds = std::min(limits.min_seconds, limits.max_seconds);
+  options.min_seconds = limits.min_seconds;
   options.max_seconds = limits.max_seconds;
   options.seed = backend.seed;
   if (limits.progress) {
@@ -182,7 +195,7 @@ Result<Profile> calibrate(const std::string& network, const Backend& backend,
   }
   auto run = calibrate_network(**devices, *read, std::move(options));
   if (!run) return error_of(run.problems());
-  if (!run->calibration) return error_of({given_up()});
+  if (!run->calibration) return given_up();
   Calibration& calibration = *run->calibration;
   auto& provenance = calibration.model.profile.provenance;
   provenance["tool"] = fmt::format("plumbline {}", kLibraryVersion);

@@ -36,6 +36,16 @@ OtherSchedule schedule_of(const OtherOrder& order) {
 
 }  // namespace
 
+struct Explanation::Inside {
+  std::shared_ptr<const Run::Inside> run;
+  plumbline::Explanation found;
+};
+
+std::string Explanation::text(std::size_t width) const {
+  if (!inside) return "";
+  return to_table(inside->run->with_terms(), inside->found, std::nullopt).print(page_of(width));
+}
+
 Explanation Run::explain() const {
   const Scenario::Inside& asked = inside_->asked.inside();
   const plumbline::Outcome& outcome = inside_->with_terms();
@@ -51,9 +61,8 @@ Explanation Run::explain() const {
   explanation.schedules.reserve(found.orders.size());
   for (const OtherOrder& one : found.orders) explanation.schedules.push_back(schedule_of(one));
   explanation.json = to_json(outcome, found, kLibraryVersion);
-  explanation.print = [inside = inside_, found = std::move(found)](std::size_t width) {
-    return to_table(inside->with_terms(), found, std::nullopt).print(page_of(width));
-  };
+  explanation.inside =
+      std::make_shared<const Explanation::Inside>(Explanation::Inside{inside_, std::move(found)});
   return explanation;
 }
 

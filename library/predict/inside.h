@@ -5,6 +5,7 @@
 
 #include <plumbline/plumbline.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "base/diagnostic.h"
@@ -21,8 +22,10 @@ inline constexpr const char* kLibraryVersion = PLUMBLINE_VERSION;
 /// The faults as the facade has them. Requires: at least one.
 v1::Error error_of(const Diagnostics& problems);
 
-/// The width of a page; 0 = as wide as the text.
-inline PageWidth page_of(std::size_t width) { return width == 0 ? PageWidth() : PageWidth(width); }
+/// The width of a page, within those that are believed; 0 = as wide as the text.
+inline PageWidth page_of(std::size_t width) {
+  return width == 0 ? PageWidth() : PageWidth(std::clamp(width, kMinPageWidth, kMaxPageWidth));
+}
 
 /// The text of an input as the rooms read it. Requires: the input is a text.
 std::shared_ptr<const Source> source_of(const v1::Input& input);
@@ -53,8 +56,8 @@ struct TransferColumns {
 };
 
 struct Run::Inside {
-  Scenario asked;  ///< As it was given to predict().
-  plumbline::Outcome outcome;
+  Scenario asked;                      ///< With its open choices made.
+  mutable plumbline::Outcome outcome;  ///< Its bubble_terms belong to with_terms().
   std::vector<Device> devices;
 
   /// The outcome with the terms of its bubble, which are found when first asked for.
@@ -68,7 +71,6 @@ struct Run::Inside {
 
  private:
   mutable std::once_flag terms_found_, ops_made_, transfers_made_, steps_made_;
-  mutable std::optional<plumbline::Outcome> told_;
   mutable std::optional<OpColumns> ops_;
   mutable std::optional<TransferColumns> transfers_;
   mutable std::vector<std::vector<MemoryStep>> steps_;

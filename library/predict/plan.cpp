@@ -39,10 +39,20 @@ Result<Plan> plan(const Scenario& scenario, const PlanLimits& limits) {
   PlanningOptions options;
   options.straight = limits.straight;
   if (limits.devices_at_most > 0) options.devices_at_most = limits.devices_at_most;
-  options.progress = limits.progress;
+  bool stopped = false;
+  if (limits.progress) {
+    options.progress = [&](double share) {
+      stopped = stopped || !limits.progress(share);
+      return !stopped;
+    };
+  }
   const auto begin = std::chrono::steady_clock::now();
   const auto planning = plan_scenario(asked, options);
-  if (!planning) return error_of(planning.problems());
+  if (!planning) {
+    Error error = error_of(planning.problems());
+    if (stopped) error.problems.front().fault = Fault::stopped;
+    return error;
+  }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
 
   const SimulatedPlan& winner = planning->winner();

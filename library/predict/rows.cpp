@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <string_view>
 
+#include "base/parallel.h"
 #include "library/predict/inside.h"
 #include "sim/report/search_report.h"
 #include "sim/report/shell_command.h"
@@ -56,7 +59,8 @@ const char* unit_name(RowNumber::Unit unit) {
 std::optional<double> number_in(const std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || !std::isfinite(number)) return std::nullopt;
   return number;
 }
 
@@ -80,14 +84,28 @@ Column column_of(std::string name, std::vector<std::string> texts) {
   return column;
 }
 
-/// Adds a column for each number that any row has, and their reasons.
+/// Whether a column is there even if no row has the number.
+bool is_always_told(std::string_view name) {
+  constexpr std::string_view names[] = {"iteration_time_s", "throughput_samples_per_s",
+                                        "bubble_fraction", "peak_memory_bytes", "fits"};
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+/// `text` without the quotes that it was written in.
+std::string unquoted(std::string text) {
+  const bool quoted = text.size() >= 2 && text.front() == text.back() &&
+                      (text.front() == '"' || text.front() == '\'');
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+/// Adds a column for each number that any row has, or that is always told, and their reasons.
 void add_numbers(const std::vector<const SweepRow*>& rows, Rows::Inside& inside) {
   for (const RowNumber& number : row_numbers()) {
     Column column;
     column.name = number.name;
     column.unit = unit_name(number.unit);
     column.numbers.reserve(rows.size());
-    bool any = false;
+    bool any = is_always_told(number.name);
     for (const SweepRow* row : rows) {
       const auto value = row->numbers ? number.of(*row->numbers) : std::nullopt;
       any = any || value;
@@ -100,6 +118,7 @@ void add_numbers(const std::vector<const SweepRow*>& rows, Rows::Inside& inside)
 }
 
 WorkOptions options_of(const Work& work) {
+  if (work.keep_freed_memory) keep_freed_memory();
   WorkOptions options;
   options.threads = work.threads;
   options.stop = work.stop;
@@ -149,6 +168,7 @@ Rows rows_of(SweepReport report, std::uint64_t wanted, bool stopped, const std::
       texts.push_back(result.axes[axis].values[result.values_at(rows[i]->point)[axis]]);
       inside->settings[i].push_back(result.axes[axis].key + '=' + texts.back());
     }
+    for (std::string& text : texts) text = unquoted(std::move(text));
     inside->columns.push_back(column_of(result.axes[axis].key, std::move(texts)));
   }
   add_numbers(rows, *inside);
@@ -234,7 +254,8 @@ Result<Rows> search(const Input& input, const Settings& settings, const Selectio
   if (!run) return error_of(run.problems());
   SearchReport told = report(std::move(run->part), *std::move(layouts));
   if (!told.rows.empty()) {
-    told.command = shell_command("simulate", input.path, told.rows.front().layout.overrides);
+    if (!input.text)
+      told.command = shell_command("simulate", input.path, told.rows.front().layout.overrides);
     if (!run->stopped) try_other_devices(*asked, told);
   }
   std::string command = shell_command("search", input.path, settings);

@@ -73,18 +73,17 @@ Run::Inside::Inside(Scenario scenario, plumbline::Outcome predicted)
     : asked(std::move(scenario)), outcome(std::move(predicted)), devices(devices_of(outcome)) {}
 
 const Outcome& Run::Inside::with_terms() const {
-  std::call_once(terms_found_, [&] {
-    told_ = outcome;
-    told_->bubble_terms = bubble_terms(outcome);
-  });
-  return *told_;
+  std::call_once(terms_found_, [&] { outcome.bubble_terms = bubble_terms(outcome); });
+  return outcome;
 }
 
 Result<Run> predict(const Scenario& scenario) {
-  auto outcome = plumbline::predict(scenario.inside().scenario);
+  auto resolved = resolve(scenario);
+  if (!resolved) return resolved.error();
+  auto outcome = plumbline::predict(resolved->inside().scenario);
   if (!outcome) return error_of(outcome.problems());
   if (auto note = lockstep_note(*outcome)) outcome->setup.notes.push_back(*std::move(note));
-  return Run(std::make_shared<const Run::Inside>(scenario, *std::move(outcome)));
+  return Run(std::make_shared<const Run::Inside>(*std::move(resolved), *std::move(outcome)));
 }
 
 const std::string& Run::name() const { return inside_->outcome.setup.name; }
@@ -158,7 +157,7 @@ const Transfers& Run::transfers() const { return inside_->transfers(); }
 
 std::string Run::text(std::size_t width) const {
   TimelineStyle style;
-  style.width = width == 0 ? 100 : std::max(width, kMinPageWidth);
+  style.width = page_of(width).value_or(100);
   return to_table(inside_->with_terms(), style).print(page_of(width));
 }
 std::string Run::json() const { return to_json(inside_->with_terms(), kLibraryVersion); }

@@ -46,6 +46,12 @@ py::array array_over(std::span<const T> column, const py::object& owner) {
   return array;
 }
 
+/// The same for numbers below 2^31, as signed ones: differences of unsigned ones would wrap.
+inline py::array signed_over(std::span<const std::uint32_t> column, const py::object& owner) {
+  return array_over(std::span(reinterpret_cast<const std::int32_t*>(column.data()), column.size()),
+                    owner);
+}
+
 /// The same for letters: an array of one-byte strings.
 py::array letters_over(std::span<const char> column, const py::object& owner);
 

@@ -15,6 +15,7 @@ const char* name_of(plumbline::Fault fault) {
     case plumbline::Fault::no_device:
       return "no_device";
     case plumbline::Fault::input:
+    case plumbline::Fault::stopped:  // an exception of its own is raised then
       break;
   }
   return "input";

@@ -31,7 +31,11 @@ void bind_plan(py::module_& module) {
       .def_readonly("replicas", &pl::PlanStage::replicas)
       .def_readonly("compute", &pl::PlanStage::compute_s)
       .def_readonly("warm_up", &pl::PlanStage::warm_up)
-      .def_readonly("peak_memory", &pl::PlanStage::peak_memory_bytes);
+      .def_readonly("peak_memory", &pl::PlanStage::peak_memory_bytes)
+      .def("__repr__", [](const pl::PlanStage& stage) {
+        return "<stage of " + std::to_string(stage.layers.size()) + " layers on " +
+               std::to_string(stage.replicas) + " devices>";
+      });
   py::class_<pl::Plan>(module, "Plan")
       .def_readonly("config", &pl::Plan::config)
       .def_readonly("stages", &pl::Plan::stages)
@@ -40,6 +44,11 @@ void bind_plan(py::module_& module) {
       .def_readonly("fits", &pl::Plan::fits)
       .def_readonly("yaml", &pl::Plan::yaml)
       .def_readonly("json", &pl::Plan::json)
+      .def("__repr__",
+           [](const pl::Plan& plan) {
+             return "<plan " + plan.config + ": " + std::to_string(plan.time_per_micro_batch_s) +
+                    " s per micro-batch>";
+           })
       .def("__str__", [](const pl::Plan& plan) { return plan.text; });
   module.def("plan", [](const pl::Scenario& scenario, bool straight, std::uint32_t devices_at_most,
                         std::uint32_t candidates) {
@@ -64,7 +73,10 @@ void bind_plan(py::module_& module) {
   py::class_<pl::TimedOrder>(module, "TimedOrder")
       .def_readonly("name", &pl::TimedOrder::name)
       .def_readonly("time", &pl::TimedOrder::time_s)
-      .def_readonly("fits", &pl::TimedOrder::fits);
+      .def_readonly("fits", &pl::TimedOrder::fits)
+      .def("__repr__", [](const pl::TimedOrder& order) {
+        return "<" + order.name + ": " + std::to_string(order.time_s) + " s>";
+      });
   py::class_<pl::Order>(module, "FoundOrder")
       .def_readonly("time", &pl::Order::time_s)
       .def_readonly("bound", &pl::Order::bound_s)
@@ -74,6 +86,11 @@ void bind_plan(py::module_& module) {
       .def_readonly("csv", &pl::Order::csv)
       .def_readonly("lowered_csv", &pl::Order::lowered_csv)
       .def_readonly("json", &pl::Order::json)
+      .def("__repr__",
+           [](const pl::Order& order) {
+             return "<order of " + std::to_string(order.time_s) + " s, at most " +
+                    std::to_string(100 * order.gap) + " % above any>";
+           })
       .def("__str__", [](const pl::Order& order) { return order.text; });
   module.def("order", [](const pl::Input& input, const pl::Settings& settings) {
     return without_gil([&] { return pl::order(input, settings); });

@@ -60,7 +60,11 @@ void bind_explanation(py::module_& module) {
       .def_readonly("begin_ns", &pl::PathStretch::begin_ns)
       .def_readonly("end_ns", &pl::PathStretch::end_ns)
       .def_readonly("where", &pl::PathStretch::where)
-      .def_readonly("what", &pl::PathStretch::what);
+      .def_readonly("what", &pl::PathStretch::what)
+      .def("__repr__", [](const pl::PathStretch& stretch) {
+        return "<" + stretch.where + " from " + std::to_string(stretch.begin_ns) + " to " +
+               std::to_string(stretch.end_ns) + " ns>";
+      });
   py::class_<pl::Lever>(module, "Lever")
       .def_readonly("what", &pl::Lever::what)
       .def_readonly("now", &pl::Lever::now_s)
@@ -75,13 +79,26 @@ void bind_explanation(py::module_& module) {
       .def_readonly("iteration_time", &pl::OtherSchedule::iteration_time_s)
       .def_readonly("peak_memory", &pl::OtherSchedule::peak_memory_bytes)
       .def_readonly("fits", &pl::OtherSchedule::fits)
-      .def_readonly("why_not", &pl::OtherSchedule::why_not);
+      .def_readonly("why_not", &pl::OtherSchedule::why_not)
+      .def("__repr__", [](const pl::OtherSchedule& other) {
+        return "<" + other.schedule + ": " +
+               (other.iteration_time_s ? std::to_string(*other.iteration_time_s) + " s"
+                                       : other.why_not) +
+               ">";
+      });
   py::class_<pl::Explanation>(module, "Explanation")
       .def_readonly("critical_path", &pl::Explanation::critical_path)
       .def_readonly("levers", &pl::Explanation::levers)
       .def_readonly("schedules", &pl::Explanation::schedules)
       .def_readonly("json", &pl::Explanation::json)
       .def("text", &pl::Explanation::text, py::arg("width") = 100)
+      .def("__repr__",
+           [](const pl::Explanation& explanation) {
+             const std::string first = explanation.levers.empty() ? "" : explanation.levers[0].what;
+             return "<explanation: a critical path of " +
+                    std::to_string(explanation.critical_path.size()) + " stretches; " + first +
+                    " is worth the most>";
+           })
       .def("__str__", [](const pl::Explanation& explanation) { return explanation.text(); });
 }
 
@@ -94,9 +111,9 @@ py::dict ops_of(const py::object& self) {
     ops = &run.ops();
   }
   py::dict columns;
-  columns["device"] = array_over(ops->device, self);
-  columns["stage"] = array_over(ops->stage, self);
-  columns["micro_batch"] = array_over(ops->micro_batch, self);
+  columns["device"] = signed_over(ops->device, self);
+  columns["stage"] = signed_over(ops->stage, self);
+  columns["micro_batch"] = signed_over(ops->micro_batch, self);
   columns["kind"] = letters_over(ops->kind, self);
   columns["begin_ns"] = array_over(ops->begin_ns, self);
   columns["end_ns"] = array_over(ops->end_ns, self);
@@ -111,10 +128,10 @@ py::dict transfers_of(const py::object& self) {
     transfers = &run.transfers();
   }
   py::dict columns;
-  columns["sender"] = array_over(transfers->from, self);
-  columns["receiver"] = array_over(transfers->to, self);
-  columns["stage"] = array_over(transfers->stage, self);
-  columns["micro_batch"] = array_over(transfers->micro_batch, self);
+  columns["sender"] = signed_over(transfers->from, self);
+  columns["receiver"] = signed_over(transfers->to, self);
+  columns["stage"] = signed_over(transfers->stage, self);
+  columns["micro_batch"] = signed_over(transfers->micro_batch, self);
   columns["kind"] = letters_over(transfers->kind, self);
   columns["bytes"] = array_over(transfers->bytes, self);
   columns["begin_ns"] = array_over(transfers->begin_ns, self);

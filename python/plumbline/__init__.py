@@ -18,7 +18,9 @@ keyword arguments or texts, with the names of docs/reference/keys.md:
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Optional
+import operator
+import re
+from typing import Any, Iterable, List, Optional, Union
 
 from . import _core
 from ._core import FoundOrder, Plan
@@ -52,6 +54,22 @@ __all__ = [
 ]
 
 
+def _texts(given: Union[str, Iterable[str]]) -> List[str]:
+    """One text, or several."""
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _count(name: str, value: int) -> int:
+    """A whole number that fits into 31 bits."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is a whole number, not {value!r}") from None
+    if not 0 <= count < 2**31:
+        raise ValueError(f"{name} is {count}; it is at least 0, and less than 2^31")
+    return count
+
+
 def simulate(scenario: ScenarioLike, *settings: str, **keys: Any) -> Run:
     """Predicts a run. One that does not fit the memory is no error: see `Run.fits`.
 
@@ -65,7 +83,7 @@ def sweep(
     scenario: ScenarioLike,
     *settings: str,
     objective: str = "throughput",
-    where: Iterable[str] = (),
+    where: Union[str, Iterable[str]] = (),
     top: int = 0,
     pareto: str = "",
     threads: int = 0,
@@ -81,7 +99,7 @@ def sweep(
     asked, texts = input_of(scenario), axes_of(settings, keys)
     bar = bar_of(progress, "points")
     try:
-        return Rows(_core.sweep(asked, texts, objective, list(where), top, pareto, threads, bar))
+        return Rows(_core.sweep(asked, texts, objective, _texts(where), _count("top", top), pareto, _count("threads", threads), bar))
     finally:
         if isinstance(bar, Bar):
             bar.end()
@@ -91,7 +109,7 @@ def search(
     scenario: ScenarioLike,
     *settings: str,
     objective: str = "throughput",
-    where: Iterable[str] = (),
+    where: Union[str, Iterable[str]] = (),
     top: int = 10,
     pareto: str = "",
     distinct: bool = False,
@@ -109,7 +127,7 @@ def search(
     bar = bar_of(progress, "layouts")
     try:
         return Rows(
-            _core.search(asked, texts, objective, list(where), top, pareto, distinct, free, threads, bar)
+            _core.search(asked, texts, objective, _texts(where), _count("top", top), pareto, distinct, free, _count("threads", threads), bar)
         )
     finally:
         if isinstance(bar, Bar):
@@ -130,7 +148,9 @@ def plan(
     the scenario says. `plan.yaml` is a plan section, for `plan.file`.
     """
     loaded = _core.load(input_of(scenario), settings_of(settings, keys))
-    return _core.plan(loaded, straight, devices_at_most, candidates)
+    return _core.plan(
+        loaded, straight, _count("devices_at_most", devices_at_most), _count("candidates", candidates)
+    )
 
 
 def find_order(scenario: ScenarioLike, *settings: str, **keys: Any) -> FoundOrder:
@@ -141,17 +161,25 @@ def find_order(scenario: ScenarioLike, *settings: str, **keys: Any) -> FoundOrde
     return _core.order(input_of(scenario), settings_of(settings, keys))
 
 
-def expect(scenario: ScenarioLike, *conditions: str, settings: Optional[Iterable[str]] = None, **keys: Any) -> Run:
-    """For tests: predicts a run, and raises AssertionError unless it fits and meets all conditions.
+def expect(
+    scenario: ScenarioLike,
+    *conditions: str,
+    settings: Optional[Union[str, Iterable[str]]] = None,
+    **keys: Any,
+) -> Run:
+    """For tests: predicts a run, and raises AssertionError if it does not fit or does not meet all conditions.
+
+    Whether it fits is known only if the scenario gives a memory size.
 
     >>> run = expect("examples/four-stages.yaml", "iteration_time_s <= 33 ms", "peak_memory_bytes < 1 GiB")
     """
-    run = simulate(scenario, *(settings or ()), **keys)
+    run = simulate(scenario, *_texts(settings or ()), **keys)
     missed = []
     for condition in conditions:
         if not run.meets(condition):
-            name = condition.split()[0].rstrip("<>=!")
-            missed.append(f"{condition} does not hold: it is {run.number(name)}")
+            name = re.match(r"\s*(\w*)", condition)
+            value = run.number(name.group(1)) if name else None
+            missed.append(f"{condition} does not hold: " + ("the run has none" if value is None else f"it is {value:.6g}"))
     if run.fits is False:
         missed.append(run.shortage)
     if missed:

@@ -22,10 +22,10 @@ class Error(ValueError):
     `file`, `line`, `column`, `message` and `help` are those of the first fault.
     """
 
-    def __init__(self, problems: Sequence[Problem], text: str) -> None:
+    def __init__(self, problems: Sequence[Problem], text: str = "") -> None:
         super().__init__(text)
         self.problems: List[Problem] = list(problems)
-        first = self.problems[0]
+        first = self.problems[0] if self.problems else Problem("input", "", 0, 0, text, "")
         self.file, self.line, self.column = first.file, first.line, first.column
         self.message, self.help = first.message, first.help
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Sequence, Union
+import re
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple, Union
 
 from . import _core
 from .order import Order
@@ -12,42 +14,63 @@ from .order import Order
 #: A file's name, or a scenario as a dict.
 ScenarioLike = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
+# What a file's order leaves no choice of. A key that is null is taken out.
+_DECIDED_BY_A_FILE = ("schedule.placement", "schedule.in_flight", "schedule.effort", "schedule.chunks")
+
 
 def input_of(scenario: ScenarioLike) -> _core.Input:
-    """What the core reads. Files that a dict names are relative to the current folder; a key that is None is absent."""
+    """What the core reads.
+
+    Files that a dict names are relative to the current folder; a key that is None is absent.
+    """
     if isinstance(scenario, Mapping):
-        return _core.Input.of_text(json.dumps(_given(scenario), indent=1, default=_plain), "<dict>", "")
-    return _core.Input(os.fspath(scenario))
+        given = _given(scenario)
+        if isinstance(given.get("schedule"), (str, Order)):
+            kind = "file" if isinstance(given["schedule"], Order) else "name"
+            given["schedule"] = {kind: given["schedule"]}
+        text = json.dumps(given, indent=1, default=_plain, ensure_ascii=False)
+        return _core.Input.of_text(text, "<dict>", "")
+    if not isinstance(scenario, (str, os.PathLike)):
+        raise TypeError(f"a scenario is the name of a file or a dict, not {type(scenario).__name__}")
+    return _core.Input(str(os.fspath(scenario)))
 
 
 def _given(value: Any) -> Any:
-    """The value without keys that are None."""
+    """The value without keys that are None, and with whole numbers as such."""
     if isinstance(value, Mapping):
         return {key: _given(one) for key, one in value.items() if one is not None}
-    return value
+    if isinstance(value, (list, tuple)):
+        return [_given(one) for one in value]
+    return int(value) if _is_whole(value) else value
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value) and value == int(value)
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays as Python's."""
+    """Values of other libraries as Python's."""
+    if isinstance(value, Order):
+        return value._file()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"a scenario cannot have a value of type {type(value).__name__}: {value!r}")
+    if isinstance(value, range):
+        return list(value)
+    if hasattr(value, "tolist"):  # NumPy
+        return _given(value.tolist())
+    raise TypeError(f"a value of a scenario cannot be of type {type(value).__name__}: {value!r}")
 
 
 def text_of(value: Any) -> str:
     """A value as YAML on one line."""
-    if isinstance(value, Order):
-        return value._file()
-    if isinstance(value, os.PathLike):
-        return str(os.fspath(value))
+    if isinstance(value, (Order, os.PathLike)):
+        return str(_plain(value))
     if isinstance(value, str):
         return value
-    return json.dumps(value, default=_plain)
+    return json.dumps(_given(value), default=_plain, ensure_ascii=False)
 
 
-def _flat(prefix: str, value: Any) -> Iterable[Any]:
+def _flat(prefix: str, value: Any) -> Iterable[Tuple[str, Any]]:
     """(key, value) pairs of nested dicts, with dotted keys."""
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
@@ -56,38 +79,82 @@ def _flat(prefix: str, value: Any) -> Iterable[Any]:
         yield prefix, value
 
 
-def _named(key: str, value: Any) -> Dict[str, Any]:
-    """One keyword argument as dotted keys. `schedule="1f1b"` is short for its name, an Order for its file."""
-    key = key.replace("__", ".")
-    if key == "schedule" and not isinstance(value, Mapping):
-        orders = value if isinstance(value, (list, tuple)) else [value]
-        if any(isinstance(one, Order) for one in orders):
-            return {"schedule.file": value}
-        return {"schedule.name": value}
-    return dict(_flat(key, value))
+def _named(keys: Mapping[str, Any]) -> Dict[str, Any]:
+    """Keyword arguments as dotted keys. `schedule="1f1b"` is short for its name, an Order for its file."""
+    named: Dict[str, Any] = {}
+    for keyword, value in keys.items():
+        key = keyword.replace("__", ".")
+        if key == "schedule" and not isinstance(value, Mapping):
+            orders = [isinstance(one, Order) for one in _values(value)]
+            if any(orders) and not all(orders):
+                raise TypeError("schedule has names and orders: sweep the names, and then the orders")
+            named["schedule.file" if any(orders) else "schedule.name"] = value
+        else:
+            named.update(_flat(key, value))
+    if any(isinstance(one, Order) for one in _values(named.get("schedule.file"))):
+        for key in _DECIDED_BY_A_FILE:
+            named.setdefault(key, None)
+    return named
 
 
-def settings_of(given: Sequence[str], named: Mapping[str, Any]) -> List[str]:
+def _values(value: Any) -> Sequence[Any]:
+    """The values of a key: those of a list, a tuple, a range or an array; else the one."""
+    if isinstance(value, (list, tuple, range)):
+        return value
+    if getattr(value, "ndim", 0) == 1:
+        values: List[Any] = list(value.tolist())
+        return values
+    return [value]
+
+
+def _setting(key: str, value: Any, text: Any) -> str:
+    try:
+        return f"{key}={text(value)}"
+    except TypeError as error:
+        raise TypeError(f"{key}: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
+
+
+def _checked(given: Sequence[str]) -> List[str]:
+    """The settings that are texts."""
+    for one in given:
+        if not isinstance(one, str):
+            raise TypeError(f"a setting is a text such as 'schedule.micro_batches=8', not {one!r}")
+    return list(given)
+
+
+def settings_of(given: Sequence[str], keys: Mapping[str, Any]) -> List[str]:
     """`key=value` texts of both kinds of arguments, for one prediction."""
-    texts = list(given)
-    for keyword, value in named.items():
-        texts += [f"{key}={text_of(one)}" for key, one in _named(keyword, value).items()]
-    return texts
+    return _checked(given) + [_setting(key, value, text_of) for key, value in _named(keys).items()]
 
 
-def _axis(values: Iterable[Any]) -> str:
-    """Several values, which commas separate."""
-    texts = [text_of(value) for value in values]
-    if not texts:
-        raise ValueError("a key has an empty list of values")
-    return ",".join(json.dumps(text) if "," in text and text[0] not in "[{\"'" else text for text in texts)
+def _axis(value: Any) -> str:
+    """The values of a key, which commas separate."""
+    if isinstance(value, range) and value.step > 0 and len(value) > 1:
+        return f"range({value.start}, {value.stop}, {value.step})"
+    if isinstance(value, (set, frozenset)) or hasattr(value, "__next__"):
+        raise TypeError("the values of a key stand in a list, a tuple or a range")
+    values = _values(value)
+    if not len(values):
+        raise ValueError("an empty list of values")
+    return ",".join(_quoted(one) for one in values)
 
 
-def axes_of(given: Sequence[str], named: Mapping[str, Any]) -> List[str]:
-    """The same for a sweep or a search: a list, a tuple or a range is the values of a key."""
-    texts = list(given)
-    for keyword, value in named.items():
-        for key, one in _named(keyword, value).items():
-            several = isinstance(one, (list, tuple, range)) or getattr(one, "ndim", 0) > 0  # or an array
-            texts.append(f"{key}={_axis(one) if several else text_of(one)}")
+def _quoted(value: Any) -> str:
+    """One of several values: a text that is not plain stands in quotes."""
+    text = text_of(value)
+    if isinstance(value, (str, Order, os.PathLike)) and not re.fullmatch(r"[\w.+/ -]+", text):
+        return json.dumps(text, ensure_ascii=False)
+    return text
+
+
+def axes_of(given: Sequence[str], keys: Mapping[str, Any]) -> List[str]:
+    """The same for a sweep or a search: a list, a tuple, a range or an array is the values of a key.
+
+    A text may have several, too, as on the command line: "4,8".
+    """
+    texts = _checked(given)
+    for key, value in _named(keys).items():
+        texts.append(_setting(key, value, text_of if isinstance(value, str) else _axis))
     return texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -46,11 +47,17 @@ class Rows:
 
     def settings(self, row: int) -> List[str]:
         """The settings of a row: `simulate(scenario, *rows.settings(0))` is the best run."""
-        return self._core.settings(row + len(self) if row < 0 else row)
+        return self._core.settings(self._place(row))
 
     def reason(self, row: int) -> str:
         """Why a row does not fit or cannot run; "" if it can."""
-        return self._core.reason(row + len(self) if row < 0 else row)
+        return self._core.reason(self._place(row))
+
+    def _place(self, row: int) -> int:
+        place = row + len(self) if row < 0 else row
+        if not 0 <= place < len(self):
+            raise IndexError(f"there are {len(self)} rows")
+        return place
 
     def column(self, name: str) -> List[Any]:
         """The values of a column; None where a row has none."""
@@ -60,12 +67,14 @@ class Rows:
     def __len__(self) -> int:
         return len(self._core)
 
-    def __getitem__(self, row: int) -> Dict[str, Any]:
-        """A row as a dict."""
-        row = row + len(self) if row < 0 else row
-        if not 0 <= row < len(self):
-            raise IndexError(f"there are {len(self)} rows")
-        return {name: _value(unit, values[row]) for name, (unit, values) in self._columns.items()}
+    def __getitem__(self, row: Union[int, str, slice]) -> Any:
+        """A row as a dict; of a name, its column; of a slice, several rows."""
+        if isinstance(row, str):
+            return self.column(row)
+        if isinstance(row, slice):
+            return [self[one] for one in range(*row.indices(len(self)))]
+        place = self._place(row)
+        return {name: _value(unit, values[place]) for name, (unit, values) in self._columns.items()}
 
     def __iter__(self) -> Iterator[Dict[str, Any]]:
         return (self[row] for row in range(len(self)))
@@ -78,8 +87,9 @@ class Rows:
         for name, (unit, values) in self._columns.items():
             if unit == "truth":
                 data[name] = pd.array([_value(unit, one) for one in values], dtype="boolean")
-            elif unit in ("count", "B") and all(one == one and one == int(one) for one in values):
-                data[name] = pd.array([int(one) for one in values], dtype="int64")
+            elif unit in ("count", "B") and all(one != one or one == int(one) for one in values):
+                whole = [None if one != one else int(one) for one in values]
+                data[name] = pd.array(whole, dtype="Int64" if None in whole else "int64")
             else:
                 data[name] = values
         frame = pd.DataFrame(data)
@@ -88,7 +98,7 @@ class Rows:
 
     def text(self, width: int = 100) -> str:
         """The table that the command prints; width 0 = as wide as it is."""
-        return self._core.text(width)
+        return self._core.text(max(width, 0))
 
     def csv(self) -> str:
         """RFC 4180; numbers are not rounded."""
@@ -110,7 +120,14 @@ class Rows:
         return self.text()
 
     def __repr__(self) -> str:
-        return f"<{len(self)} rows of {self.done} predictions>"
+        bad = sum(1 for row in range(len(self)) if self._core.reason(row))
+        return f"<{len(self)} rows of {self.done} predictions{f', {bad} of them do not fit or cannot run' if bad else ''}>"
+
+    def __copy__(self) -> "Rows":
+        return self  # they do not change
+
+    def __deepcopy__(self, memo: Any) -> "Rows":
+        return self
 
     def _repr_html_(self) -> str:
         return framed(self.html(), 700)
@@ -120,12 +137,12 @@ def _value(unit: str, value: Any) -> Any:
     """A value as Python has it."""
     if unit == "":
         return value
-    if value != value:
+    if math.isnan(value):
         return None
     if unit == "truth":
         return bool(value)
     number = float(value)
-    return int(number) if unit in ("count", "B") and number == int(number) else number
+    return int(number) if unit in ("count", "B") and math.isfinite(number) and number == int(number) else number
 
 
 class Bar:
@@ -157,6 +174,8 @@ def bar_of(progress: Progress, noun: str) -> Optional[Callable[[int, int], None]
     """The function to be told the progress; None = nobody."""
     if callable(progress):
         return progress
+    if progress not in (None, True, False):
+        raise TypeError(f"progress is True, False, None or a function of two numbers, not {progress!r}")
     if progress is None:
         in_notebook = "ipykernel" in sys.modules
         progress = in_notebook or bool(getattr(sys.stderr, "isatty", lambda: False)())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import json
+import operator
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from . import _core
 from .order import Order
@@ -35,6 +36,12 @@ class Columns:
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
     def __dir__(self) -> List[str]:
         return [*super().__dir__(), *self._columns]
 
@@ -43,10 +50,10 @@ class Columns:
         return list(self._columns)
 
     def to_frame(self) -> "pd.DataFrame":
-        """A pandas frame with a row for each entry."""
+        """A pandas frame with a row for each entry. It is a copy, and can be changed."""
         import pandas as pd
 
-        frame = pd.DataFrame(self._columns, copy=False)
+        frame = pd.DataFrame(self._columns, copy=True)
         frame["kind"] = pd.Categorical(frame["kind"].str.decode("ascii"))
         return frame
 
@@ -81,6 +88,11 @@ class Run:
     def micro_batches(self) -> int:
         """The micro-batches in a mini-batch of one copy of the pipeline."""
         return self._core.micro_batches
+
+    @property
+    def mini_batches(self) -> int:
+        """The mini-batches of the run."""
+        return self._core.mini_batches
 
     @property
     def iteration_time(self) -> float:
@@ -176,7 +188,10 @@ class Run:
 
     @property
     def order(self) -> Order:
-        """The order of the ops."""
+        """The order of the ops, of one copy of the pipeline and one mini-batch.
+
+        With replicas of a stage, and for asynchronous schedules, it is not the whole order, and cannot be run again.
+        """
         return Order.from_csv(self._core.order_csv())
 
     def to_frame(self) -> "pd.DataFrame":
@@ -190,7 +205,9 @@ class Run:
 
     def memory(self, device: int) -> Tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
         """The memory of a device over time: arrays of nanoseconds and of bytes held from then on."""
-        times, held = self._core.memory(device)
+        if operator.index(device) < 0:
+            raise ValueError(f"device {device}: devices are numbered from 0")
+        times, held = self._core.memory(operator.index(device))
         return times, held
 
     def number(self, name: str) -> Optional[float]:
@@ -207,11 +224,13 @@ class Run:
 
     def why(self, op: str, width: int = 100) -> str:
         """Why an op runs when it does: `print(run.why("1B0"))`."""
-        return self._core.why(op, width)
+        if not isinstance(op, str):
+            raise TypeError(f"an op is a text such as '1B0', not {op!r}")
+        return self._core.why(op, max(width, 0))
 
     def text(self, width: int = 100) -> str:
         """The tables and the timeline that `plumbline simulate` prints; width 0 = as wide as they are."""
-        return self._core.text(width)
+        return self._core.text(max(width, 0))
 
     def html(self) -> str:
         """The report as a page for a browser. It loads nothing from elsewhere."""
@@ -224,6 +243,12 @@ class Run:
     def trace(self, path: "Union[str, os.PathLike[str]]") -> None:
         """Writes a trace for Perfetto."""
         _write(path, self._core.chrome_trace())
+
+    def __copy__(self) -> "Run":
+        return self  # it does not change
+
+    def __deepcopy__(self, memo: Any) -> "Run":
+        return self
 
     def __str__(self) -> str:
         return self.text()

@@ -110,3 +110,47 @@ def test_other_threads_work_meanwhile():
         ended.set()
         thread.join()
     assert counted > 3
+
+
+def test_values_with_quotes_and_commas_stay_apart():
+    names = ["it's", "z", "don't, please", "[a]", 'b "c"']
+    rows = plumbline.sweep(FOUR, name=names)
+    assert len(rows) == 5
+    assert {plumbline.simulate(FOUR, *rows.settings(i)).name for i in range(5)} == set(names)
+    assert "don't, please" in rows["name"]
+
+
+def test_orders_in_a_sweep():
+    two = {"version": 1, "name": "two", "model": {"uniform": {"layers": 2, "forward": "1 ms", "backward": "2 ms"}}, "cluster": {"devices": 2}}
+    orders = [plumbline.Order([["0F0", "0B0"], ["1F0", "1B0"]]), plumbline.Order([["0F0", "0F1", "0B0", "0B1"], ["1F0", "1B0", "1F1", "1B1"]])]
+    rows = plumbline.sweep(two, schedule=orders)
+    del orders
+    for i, row in enumerate(rows):
+        assert plumbline.simulate(two, *rows.settings(i)).iteration_time == row["iteration_time_s"]
+    with pytest.raises(TypeError, match="names and orders"):
+        plumbline.sweep(two, schedule=["gpipe", plumbline.Order([["0F0", "0B0"], ["1F0", "1B0"]])])
+
+
+def test_rows_that_cannot_run_keep_their_columns():
+    rows = plumbline.sweep(FOUR, schedule__micro_batches=[4.0, 8.0])
+    assert rows.to_frame().iteration_time_s.notna().all()
+    bad = plumbline.sweep(FOUR, schedule=["gpipe", "1f1b"], cluster__memory="1 MiB")
+    assert "2 of them do not fit" in repr(bad)
+    none = plumbline.sweep(FOUR, schedule=["gpipe", "1f1b"], where="iteration_time_s < 1 ns")
+    assert len(none) == 0 and "iteration_time_s" in none.columns and none.to_frame().empty
+
+
+def test_a_range_that_is_too_long_is_refused_at_once():
+    with pytest.raises(plumbline.InputError, match="999999999 numbers"):
+        plumbline.sweep(FOUR, schedule__micro_batches=range(1, 10**9))
+
+
+def test_rows_as_a_container():
+    rows = plumbline.sweep(FOUR, schedule=["gpipe", "1f1b"])
+    assert rows["schedule.name"] == ["1f1b", "gpipe"]
+    assert [row["schedule.name"] for row in rows[:1]] == ["1f1b"]
+    with pytest.raises(IndexError):
+        rows.settings(-3)
+    for wrong in ({"top": 2.5}, {"threads": None}, {"progress": "x"}):
+        with pytest.raises(TypeError):
+            plumbline.sweep(FOUR, schedule=["gpipe", "1f1b"], **wrong)

@@ -1,6 +1,9 @@
 """One prediction: settings, numbers, columns, errors, reports."""
 
+import copy
+import json
 import pickle
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -145,7 +148,7 @@ def test_reports(tmp_path):
 def test_orders(tmp_path):
     run = plumbline.simulate(FOUR, schedule="gpipe")
     order = run.order
-    assert order.devices[0][:2] == ["0F0", "0F1"]
+    assert order[0][:2] == ("0F0", "0F1") and len(order) == 4
     assert plumbline.simulate(FOUR, schedule=order).iteration_time == run.iteration_time
     order.save(tmp_path / "order.csv")
     assert plumbline.Order.load(tmp_path / "order.csv") == order
@@ -156,7 +159,7 @@ def test_orders(tmp_path):
     turned = plumbline.Order([["0B0", "0F0"], ["1F0", "1B0"]])
     with pytest.raises(plumbline.Error) as caught:
         plumbline.simulate(SMALL, schedule={"name": None, "micro_batches": None, "file": turned}, plan__stages=2)
-    assert caught.value.file.endswith("order.csv")
+    assert caught.value.file.endswith(".csv") and "order-" in caught.value.file
 
 
 def test_found_orders():
@@ -190,9 +193,98 @@ def test_expectations():
 def test_every_example_is_the_same_by_the_command(path, command_json):
     if "sweep" in path.read_text() or path.stem in ("layouts", "llama-70b", "deepseek"):
         pytest.skip("it is swept or searched")
-    try:
-        run = plumbline.simulate(path)
-    except plumbline.Error as error:
-        assert str(error)
-        return
+    run = plumbline.simulate(path)
     assert run.to_dict() == command_json("simulate", str(path))
+    assert json.loads(run.explain().json) == command_json("explain", str(path))
+
+
+TWO = {"version": 1, "name": "two", "model": {"uniform": {"layers": 2, "forward": "1 ms", "backward": "2 ms"}}, "cluster": {"devices": 2}}
+
+
+def two_devices():
+    return plumbline.Order([["0F0", "0F1", "0B0", "0B1"], ["1F0", "1B0", "1F1", "1B1"]])
+
+
+def test_an_order_does_not_change_and_is_no_file_of_its_own():
+    order = two_devices()
+    with pytest.raises(AttributeError):
+        order.devices[1].pop()
+    copied = copy.deepcopy(order)
+    pickled = pickle.loads(pickle.dumps(order))
+    del order
+    for one in (copied, pickled, two_devices()):
+        assert plumbline.simulate(TWO, schedule=one).iteration_time == pytest.approx(0.009)
+    assert plumbline.simulate({**TWO, "schedule": copied}).iteration_time == pytest.approx(0.009)
+    assert plumbline.simulate({**TWO, "schedule": "gpipe"}, schedule__micro_batches=2).schedule == "gpipe"
+
+
+def test_threads_share_an_order():
+    for _ in range(20):
+        order = plumbline.Order([["0F0", "0B0"], ["1F0", "1B0"]])
+        failed = []
+
+        def simulate(order=order, failed=failed):
+            try:
+                plumbline.simulate(TWO, schedule=order)
+            except Exception as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=simulate) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failed
+
+
+@pytest.mark.parametrize("ops", [["0F0\n"], ["٣F0"], [(0, "F")], [0], [b"0F0"]])
+def test_what_is_no_op(ops):
+    with pytest.raises(ValueError, match="device 0: .* is no op"):
+        plumbline.Order([ops])
+
+
+def test_an_order_takes_the_place_of_a_searched_one():
+    found = plumbline.find_order("examples/best-order.yaml")
+    run = plumbline.simulate("examples/best-order.yaml", schedule=plumbline.Order.from_csv(found.csv))
+    ops = run.ops.kind != b"U"
+    assert run.ops.end_ns[ops].max() * 1e-9 == pytest.approx(found.time)
+
+
+def test_whole_floats_and_other_alphabets():
+    assert plumbline.simulate(FOUR, schedule__micro_batches=np.float64(4)).micro_batches == 4
+    assert plumbline.simulate({**SMALL, "name": "🚀 põhi"}).name == "🚀 põhi"
+    assert (plumbline.simulate(FOUR).ops.stage - 1).min() == -1
+
+
+def test_wrong_types_are_named():
+    for call, text in [
+        (lambda: plumbline.simulate(FOUR, 4), "a setting is a text"),
+        (lambda: plumbline.simulate(4), "a scenario is the name of a file or a dict"),
+        (lambda: plumbline.simulate(FOUR, schedule__micro_batches={4}), "schedule.micro_batches: .* type set"),
+        (lambda: plumbline.plan(SMALL, devices_at_most=2.0), "devices_at_most is a whole number"),
+        (lambda: plumbline.simulate(FOUR).why(3), "an op is a text"),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            call()
+    with pytest.raises(ValueError, match="devices_at_most is -1"):
+        plumbline.plan(SMALL, devices_at_most=-1)
+    with pytest.raises(ValueError, match="devices are numbered from 0"):
+        plumbline.simulate(FOUR).memory(-1)
+
+
+def test_frames_can_be_changed_and_runs_copied():
+    run = plumbline.simulate(FOUR)
+    frame = run.to_frame()
+    frame["begin_ns"] += 1
+    assert run.ops.begin_ns.min() == 0
+    assert copy.deepcopy(run) is run
+    assert "device" in run.ops and list(run.ops)[0] == "device"
+    assert len(run.text(10**9)) < 10**6
+
+
+def test_missed_conditions_without_spaces():
+    with pytest.raises(AssertionError, match="does not hold: it is 0.033"):
+        plumbline.expect(FOUR, "iteration_time_s<=1 ms")
+    with pytest.raises(AssertionError, match="the run has none"):
+        plumbline.expect(FOUR, "cost < 3")
+    assert plumbline.expect(FOUR, settings="schedule.micro_batches=4").micro_batches == 4
