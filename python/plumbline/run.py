@@ -257,7 +257,7 @@ class Run:
         return (
             f"<run of {self.name!r}: {self.schedule}, {self.stages} stages, {self.micro_batches} micro-batches: "
             f"{1000 * self.iteration_time:.4g} ms, bubble {100 * self.bubble:.2f} %, "
-            f"peak {self.peak_memory / 2**20:.4g} MiB>"
+            f"peak {_size(self.peak_memory)}>"
         )
 
     def _repr_html_(self) -> str:
@@ -270,6 +270,11 @@ def framed(page: str, height: int) -> str:
         f'<iframe srcdoc="{html.escape(page)}" style="width:100%;height:{height}px;border:0" '
         'title="the report of plumbline"></iframe>'
     )
+
+
+def _size(count: int) -> str:
+    """Bytes with a unit that suits them."""
+    return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.4g} MiB"
 
 
 def _write(path: "Union[str, os.PathLike[str]]", text: str) -> None:
