@@ -1,6 +1,7 @@
 // Why a run takes its time.
 //
 // SPDX-License-Identifier: MIT
+#include "base/units.h"
 #include "library/predict/inside.h"
 #include "sim/report/explain_report.h"
 #include "sim/whatif/explain.h"
@@ -22,7 +23,7 @@ PathStretch stretch_of(const plumbline::Outcome& outcome, const PathSegment& seg
 Lever lever_of(const Sensitivity& sensitivity) {
   Lever lever;
   lever.what = to_text(sensitivity);
-  lever.now_s = std::chrono::duration<double>(sensitivity.now).count();
+  lever.now_s = seconds(sensitivity.now);
   lever.gain_s = sensitivity.gain_s;
   lever.until = sensitivity.until;
   lever.least_s = sensitivity.min_s;

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #include <chrono>
 
+#include "base/units.h"
 #include "library/predict/inside.h"
 #include "schedules/files/lowered_csv.h"
 #include "sim/planning/found_order.h"
@@ -25,7 +26,7 @@ PlanStage stage_of(const plumbline::Scenario& scenario, const SimulatedPlan& pla
   for (const DeviceId device : plan.candidate.devices[number])
     stage.devices.push_back(device.value);
   stage.replicas = planned.replicas;
-  stage.compute_s = std::chrono::duration<double>(planned.compute).count();
+  stage.compute_s = seconds(planned.compute);
   stage.warm_up = planned.warm_up;
   stage.peak_memory_bytes = plan.peak_memory[number].count;
   return stage;

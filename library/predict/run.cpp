@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
+#include "base/units.h"
 #include "library/predict/inside.h"
 #include "sim/planning/predict.h"
 #include "sim/prediction/uncertainty.h"
@@ -16,18 +17,16 @@
 namespace plumbline::v1 {
 namespace {
 
-double seconds_of(Duration time) { return std::chrono::duration<double>(time).count(); }
-
 IdleTimes idle_times(const IdleByCause& idle) {
   IdleTimes times;
-  times.fill = seconds_of(idle.fill);
-  times.drain = seconds_of(idle.drain);
-  times.dependency = seconds_of(idle.dependency);
-  times.transfer = seconds_of(idle.transfer);
-  times.all_reduce = seconds_of(idle.all_reduce);
-  times.rendezvous = seconds_of(idle.rendezvous);
-  times.update = seconds_of(idle.update);
-  times.overhead = seconds_of(idle.overhead);
+  times.fill = seconds(idle.fill);
+  times.drain = seconds(idle.drain);
+  times.dependency = seconds(idle.dependency);
+  times.transfer = seconds(idle.transfer);
+  times.all_reduce = seconds(idle.all_reduce);
+  times.rendezvous = seconds(idle.rendezvous);
+  times.update = seconds(idle.update);
+  times.overhead = seconds(idle.overhead);
   return times;
 }
 
@@ -44,9 +43,9 @@ Device device_of(const plumbline::Outcome& outcome, std::size_t slot,
   Device device;
   device.device = outcome.graph.devices[slot].value;
   device.stages = stages;
-  device.busy_s = seconds_of(metrics.busy);
-  device.idle_s = seconds_of(metrics.idle);
-  const double whole = seconds_of(metrics.busy + metrics.idle);
+  device.busy_s = seconds(metrics.busy);
+  device.idle_s = seconds(metrics.idle);
+  const double whole = seconds(metrics.busy + metrics.idle);
   device.bubble_fraction = whole > 0 ? device.idle_s / whole : 0;
   device.idle_by_cause_s = idle_times(metrics.idle_by_cause);
   device.peak_memory_bytes = memory.peak.sum().count;
@@ -95,7 +94,7 @@ std::uint32_t Run::micro_batches() const { return inside_->outcome.setup.micro_b
 std::uint32_t Run::mini_batches() const { return inside_->outcome.setup.mini_batches; }
 
 double Run::iteration_time_s() const { return inside_->outcome.iteration_time_s; }
-double Run::makespan_s() const { return seconds_of(inside_->outcome.metrics.makespan); }
+double Run::makespan_s() const { return seconds(inside_->outcome.metrics.makespan); }
 std::optional<double> Run::throughput_samples_per_s() const {
   return inside_->outcome.throughput_samples_per_s;
 }
