@@ -37,8 +37,6 @@ class CMakeBuild(build_ext):
                 "CMAKE_BUILD_TYPE": "Release",
                 "CMAKE_UNITY_BUILD": "ON",
                 "CMAKE_UNITY_BUILD_BATCH_SIZE": "16",
-                "PLUMBLINE_ONEDNN": "OFF",
-                "PLUMBLINE_CUDA": "OFF",
                 "PLUMBLINE_TESTS": "OFF",
                 "PLUMBLINE_BENCHMARKS": "OFF",
                 "PLUMBLINE_INSTALL": "OFF",

@@ -87,16 +87,16 @@ Result<Validation> compare(PlannedRun& planned, RealRun run, const ValidationOpt
 }  // namespace
 
 Result<std::vector<PlannedRun>> plan_runs(
-    const std::vector<std::string>& paths,
+    const std::vector<ReadScenario>& readers,
     const std::vector<std::vector<std::string>>& combinations) {
   std::vector<PlannedRun> planned;
   const auto varying = varying_overrides(combinations);
-  for (const std::string& path : paths) {
+  for (const ReadScenario& read : readers) {
     for (std::size_t i = 0; i < combinations.size(); ++i) {
-      auto read = read_scenario(path, combinations[i]);
-      if (!read) return read.problems();
-      if (auto refused = check_flush(*read)) return *refused;
-      auto scenario = resolve_plan(*std::move(read));
+      auto asked = read(combinations[i]);
+      if (!asked) return asked.problems();
+      if (auto refused = check_flush(*asked)) return *refused;
+      auto scenario = resolve_plan(*std::move(asked));
       if (!scenario) return scenario.problems();
       auto prediction = predict(*scenario);
       if (!prediction) return prediction.problems();
@@ -104,6 +104,19 @@ Result<std::vector<PlannedRun>> plan_runs(
     }
   }
   return planned;
+}
+
+Result<std::vector<PlannedRun>> plan_runs(
+    const std::vector<std::string>& paths,
+    const std::vector<std::vector<std::string>>& combinations) {
+  std::vector<ReadScenario> readers;
+  readers.reserve(paths.size());
+  for (const std::string& path : paths) {
+    readers.emplace_back([&path](const std::vector<std::string>& overrides) {
+      return read_scenario(path, overrides);
+    });
+  }
+  return plan_runs(readers, combinations);
 }
 
 Result<std::vector<ValidationPoint>> validate_runs(std::vector<PlannedRun> planned,

@@ -25,9 +25,17 @@ struct PlannedRun {
   std::vector<std::string> varying;  ///< The overrides that differ between the runs.
 };
 
+/// Reads a scenario with overrides.
+using ReadScenario = std::function<Result<Scenario>(const std::vector<std::string>& overrides)>;
+
 /// Reads and predicts all of them: every scenario with every combination of overrides. Errors:
-/// those of read_scenario and predict; training.flush: none, as real runs flush. Requires: at least
-/// one combination, which may be empty.
+/// those of the readers and of predict; training.flush: none, as real runs flush. Requires: at
+/// least one combination, which may be empty.
+Result<std::vector<PlannedRun>> plan_runs(
+    const std::vector<ReadScenario>& readers,
+    const std::vector<std::vector<std::string>>& combinations);
+
+/// The same for the files of scenarios.
 Result<std::vector<PlannedRun>> plan_runs(
     const std::vector<std::string>& paths,
     const std::vector<std::vector<std::string>>& combinations);

@@ -73,14 +73,16 @@ struct ValidationLimits {
   std::uint32_t rounds = 1;       ///< In each round every run has its part of the iterations.
   double tolerance = 0.05;        ///< The relative error that still passes.
   bool recalibrate = false;       ///< The layers are timed again between the rounds.
-  /// Told now and then: the numbers of the run and of the iteration, from 1.
-  std::function<void(std::size_t run, std::uint32_t iteration)> progress = {};
+  /// Told now and then: the numbers of the run, of all runs, and of the iteration, from 1. false =
+  /// give up.
+  std::function<bool(std::size_t run, std::size_t runs, std::uint32_t iteration)> progress = {};
 };
 
 /// Runs every combination of the settings' values for real, in each scenario, and compares it
-/// with its prediction. Errors: those of load(); no such backend, or no device for it;
-/// training.flush: none; numbers of iterations or rounds that are 0.
-Result<Validation> validate(const std::vector<std::string>& files, const Settings& settings = {},
+/// with its prediction. A round counts as a run of its own in the progress. Errors: those of
+/// load(); no such backend, or no device for it; training.flush: none; numbers of iterations or
+/// rounds that are 0; given up.
+Result<Validation> validate(const std::vector<Input>& scenarios, const Settings& settings = {},
                             const Backend& backend = {}, const ValidationLimits& limits = {});
 
 /// What is timed, and for how long.

@@ -50,7 +50,7 @@ enum class Fault {
 /// One fault, and its place.
 struct Problem {
   Fault fault = Fault::input;
-  std::string file;     ///< As it was given; "" = no file.
+  std::string file;     ///< As it was given; "<setting>", "<condition>"; "" = no file.
   int line = 0;         ///< Counted from 1; 0 = the file as a whole.
   int column = 0;       ///< Counted from 1.
   std::string message;  ///< One sentence without a full stop.
@@ -447,8 +447,10 @@ struct Order {
 };
 
 /// Finds the best order for a scenario's costs, on the devices of its own schedule. Errors: those
-/// of load(); an order that schedule.file gives; too little memory for one micro-batch.
-Result<Order> order(const Input& input, const Settings& settings = {});
+/// of load(); an order that schedule.file gives; too little memory for one micro-batch. Once `stop`
+/// is set, it gives up; null = never.
+Result<Order> order(const Input& input, const Settings& settings = {},
+                    const std::atomic<bool>* stop = nullptr);
 
 }  // namespace v1
 }  // namespace plumbline

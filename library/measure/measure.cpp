@@ -65,9 +65,9 @@ ValidatedRun run_of(const ValidationPoint& point) {
 }
 
 /// An error if a validation has nothing to measure.
-std::optional<Diagnostic> check_limits(const std::vector<std::string>& files,
+std::optional<Diagnostic> check_limits(const std::vector<Input>& scenarios,
                                        const ValidationLimits& limits, const Backend& backend) {
-  if (files.empty()) return input_error({}, "no scenario is given");
+  if (scenarios.empty()) return input_error({}, "no scenario is given");
   if (limits.iterations == 0 || limits.rounds == 0) {
     return input_error({},
                        fmt::format("{} iterations in {} rounds", limits.iterations, limits.rounds),
@@ -108,10 +108,19 @@ std::optional<Diagnostic> check_limits(const CalibrationLimits& limits, const Ba
   return std::nullopt;
 }
 
-Error given_up() {
-  Error error = error_of({input_error({}, "given up: progress() returned false")});
-  error.problems.front().fault = Fault::stopped;
-  return error;
+/// Ends real runs from within their progress.
+struct GivenUp {};
+
+Error given_up() { return stopped_error("given up: progress() returned false"); }
+
+/// Reads each scenario.
+std::vector<ReadScenario> readers_of(const std::vector<Input>& scenarios) {
+  std::vector<ReadScenario> readers;
+  readers.reserve(scenarios.size());
+  for (const Input& one : scenarios) {
+    readers.emplace_back([&one](const Settings& settings) { return scenario_of(one, settings); });
+  }
+  return readers;
 }
 
 }  // namespace
@@ -130,12 +139,12 @@ const char* name(Verdict verdict) {
   return "INCONCLUSIVE";
 }
 
-Result<Validation> validate(const std::vector<std::string>& files, const Settings& settings,
+Result<Validation> validate(const std::vector<Input>& scenarios, const Settings& settings,
                             const Backend& backend, const ValidationLimits& limits) {
-  if (const auto wrong = check_limits(files, limits, backend)) return error_of({*wrong});
+  if (const auto wrong = check_limits(scenarios, limits, backend)) return error_of({*wrong});
   const auto combined = combinations(settings);
   if (!combined) return error_of(combined.problems());
-  auto planned = plan_runs(files, *combined);
+  auto planned = plan_runs(readers_of(scenarios), *combined);
   if (!planned) return error_of(planned.problems());
 
   BackendChoice choice = choice_of(backend);
@@ -155,18 +164,26 @@ Result<Validation> validate(const std::vector<std::string>& files, const Setting
   }
   if (limits.progress) {
     options.progress = [&](const ValidationStep& step) {
-      if (!step.times_layers) limits.progress(step.run, step.iteration);
+      const bool goes_on =
+          step.times_layers || limits.progress(step.run, step.runs, step.iteration);
+      if (!goes_on) throw GivenUp();
     };
   }
-  const auto points = validate_runs(*std::move(planned), options);
-  if (!points) return error_of(points.problems());
+  std::vector<ValidationPoint> points;
+  try {
+    auto run = validate_runs(*std::move(planned), options);
+    if (!run) return error_of(run.problems());
+    points = *std::move(run);
+  } catch (const GivenUp&) {
+    return given_up();
+  }
 
   Validation validation;
-  validation.runs.reserve(points->size());
-  for (const ValidationPoint& point : *points) validation.runs.push_back(run_of(point));
-  validation.verdict = verdict_from(verdict_on(*points));
-  validation.json = to_json(*points, kLibraryVersion);
-  validation.text = to_table(*points).print(page_of(100));
+  validation.runs.reserve(points.size());
+  for (const ValidationPoint& point : points) validation.runs.push_back(run_of(point));
+  validation.verdict = verdict_from(verdict_on(points));
+  validation.json = to_json(points, kLibraryVersion);
+  validation.text = to_table(points).print(page_of(100));
   return validation;
 }
 

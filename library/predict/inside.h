@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <string>
 
 #include "base/diagnostic.h"
 #include "base/huge_pages.h"
@@ -21,6 +22,12 @@ inline constexpr const char* kLibraryVersion = PLUMBLINE_VERSION;
 
 /// The faults as the facade has them. Requires: at least one.
 v1::Error error_of(const Diagnostics& problems);
+
+/// What a caller gets who has stopped the work.
+v1::Error stopped_error(const std::string& message);
+
+/// The scenario of an input. Errors: those of parse_scenario() or read_scenario().
+Result<Scenario> scenario_of(const v1::Input& input, const v1::Settings& settings);
 
 /// The width of a page, within those that are believed; 0 = as wide as the text.
 inline PageWidth page_of(std::size_t width) {

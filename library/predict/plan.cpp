@@ -70,13 +70,14 @@ Result<Plan> plan(const Scenario& scenario, const PlanLimits& limits) {
   return plan;
 }
 
-Result<Order> order(const Input& input, const Settings& settings) {
+Result<Order> order(const Input& input, const Settings& settings, const std::atomic<bool>* stop) {
   const auto read = load(input, settings);
   if (!read) return read.error();
   auto open = with_open_order(read->inside().scenario, settings);
   if (!open) return error_of(open.problems());
-  const auto answer = answer_order(*std::move(open));
+  const auto answer = answer_order(*std::move(open), stop);
   if (!answer) return error_of(answer.problems());
+  if (stop && *stop) return stopped_error("the search was stopped");
   const auto setup = resolve_setup(answer->scenario, /*for_run=*/false);
   if (!setup) return error_of(setup.problems());
   const OrderReport report{*answer, *setup, {}, {}};

@@ -1,6 +1,10 @@
 // Scenarios, and errors as values.
 //
 // SPDX-License-Identifier: MIT
+#include <map>
+#include <memory>
+#include <utility>
+
 #include "library/predict/inside.h"
 #include "sim/planning/planning.h"
 
@@ -21,9 +25,27 @@ v1::Fault fault_of(Fault fault) {
   return v1::Fault::input;
 }
 
+/// A program has no command line: its settings and conditions have names of their own.
+Diagnostics without_command_line(Diagnostics problems) {
+  std::map<const Source*, std::shared_ptr<const Source>> renamed;
+  for (Diagnostic& one : problems) {
+    const std::shared_ptr<const Source>& source = one.mark.source;
+    if (!source || (source->name != "<command line>" && source->name != "--where")) continue;
+    auto& its_own = renamed[source.get()];
+    if (!its_own) {
+      Source copy = *source;
+      copy.name = source->name == "--where" ? "<condition>" : "<setting>";
+      its_own = std::make_shared<const Source>(std::move(copy));
+    }
+    one.mark.source = its_own;
+  }
+  return problems;
+}
+
 }  // namespace
 
-v1::Error error_of(const Diagnostics& problems) {
+v1::Error error_of(const Diagnostics& found) {
+  const Diagnostics problems = without_command_line(found);
   v1::Error error;
   error.problems.reserve(problems.size());
   for (const Diagnostic& one : problems) {
@@ -38,6 +60,17 @@ v1::Error error_of(const Diagnostics& problems) {
   }
   error.text = to_text(problems);
   return error;
+}
+
+v1::Error stopped_error(const std::string& message) {
+  v1::Error error = error_of({input_error({}, message)});
+  error.problems.front().fault = v1::Fault::stopped;
+  return error;
+}
+
+Result<Scenario> scenario_of(const v1::Input& input, const v1::Settings& settings) {
+  return input.text ? parse_scenario(source_of(input), settings)
+                    : read_scenario(input.path, settings);
 }
 
 std::shared_ptr<const Source> source_of(const v1::Input& input) {
@@ -62,8 +95,7 @@ const std::string& Scenario::name() const { return inside_->scenario.name; }
 const std::vector<std::string>& Scenario::notes() const { return inside_->scenario.notes; }
 
 Result<Scenario> load(const Input& input, const Settings& settings) {
-  auto scenario =
-      input.text ? parse_scenario(source_of(input), settings) : read_scenario(input.path, settings);
+  auto scenario = scenario_of(input, settings);
   if (!scenario) return error_of(scenario.problems());
   return Scenario(
       std::make_shared<const Scenario::Inside>(Scenario::Inside{settings, *std::move(scenario)}));

@@ -56,17 +56,13 @@ void bind_plan(py::module_& module) {
     limits.straight = straight;
     limits.devices_at_most = devices_at_most;
     limits.candidates = candidates;
-    bool interrupted = false;
-    limits.progress = [&](double) {
-      const py::gil_scoped_acquire acquired;
-      interrupted = interrupted || PyErr_CheckSignals() != 0;
-      return !interrupted;
-    };
+    Signals signals;
+    limits.progress = [&](double) { return signals.go_on([] {}); };
     auto result = [&] {
       const py::gil_scoped_release released;
       return pl::plan(scenario, limits);
     }();
-    if (interrupted) throw py::error_already_set();
+    signals.raise_kept();
     return value_of(std::move(result));
   });
 
@@ -93,7 +89,9 @@ void bind_plan(py::module_& module) {
            })
       .def("__str__", [](const pl::Order& order) { return order.text; });
   module.def("order", [](const pl::Input& input, const pl::Settings& settings) {
-    return without_gil([&] { return pl::order(input, settings); });
+    std::atomic<bool> stop = false;
+    return watched(
+        stop, [&] { return pl::order(input, settings, &stop); }, [] {});
   });
 }
 
@@ -106,6 +104,7 @@ PYBIND11_MODULE(_core, module) {
   bind_run(module);
   bind_rows(module);
   bind_plan(module);
+  bind_measure(module);
 }
 
 }  // namespace plumbline_python

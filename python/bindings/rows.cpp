@@ -1,11 +1,6 @@
 // plumbline._core: sweeps and searches, which can be watched and interrupted.
 //
 // SPDX-License-Identifier: MIT
-#include <atomic>
-#include <chrono>
-#include <future>
-#include <optional>
-
 #include "bindings.h"
 
 namespace plumbline_python {
@@ -13,11 +8,9 @@ namespace {
 
 namespace pl = plumbline;
 
-/// Does `work` on another thread. Meanwhile this one looks for Ctrl-C and tells `progress`, a
-/// function of two numbers or None. An exception of either stops the work, and is raised when it
-/// has stopped.
+/// Does the task, and tells `progress`, a function of two numbers or None.
 template <class Task>
-pl::Rows watched(const Task& task, unsigned threads, const py::object& progress) {
+pl::Rows rows_of(const Task& task, unsigned threads, const py::object& progress) {
   std::atomic<bool> stop = false;
   std::atomic<std::uint64_t> done = 0, count = 0;
   pl::Work work;
@@ -27,25 +20,11 @@ pl::Rows watched(const Task& task, unsigned threads, const py::object& progress)
     done = now;
     count = all;
   };
-  std::optional<py::error_already_set> raised;
-  auto result = [&] {
-    const py::gil_scoped_release released;
-    auto future = std::async(std::launch::async, [&] { return task(work); });
-    while (future.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
-      if (stop) continue;
-      const py::gil_scoped_acquire acquired;
-      try {
-        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  pl::Rows rows = watched(
+      stop, [&] { return task(work); },
+      [&] {
         if (!progress.is_none() && count > 0) progress(done.load(), count.load());
-      } catch (py::error_already_set& error) {
-        raised.emplace(std::move(error));
-        stop = true;
-      }
-    }
-    return future.get();
-  }();
-  if (raised) throw *std::move(raised);
-  pl::Rows rows = value_of(std::move(result));
+      });
   if (!progress.is_none()) progress(rows.done(), rows.wanted());
   return rows;
 }
@@ -107,7 +86,7 @@ void bind_rows(py::module_& module) {
                   const std::string& objective, std::vector<std::string> where, std::size_t top,
                   const std::string& pareto, unsigned threads, const py::object& progress) {
         const auto selection = selection_of(objective, std::move(where), top, pareto, false);
-        return watched(
+        return rows_of(
             [&](const pl::Work& work) { return pl::sweep(input, settings, selection, work); },
             threads, progress);
       });
@@ -116,7 +95,7 @@ void bind_rows(py::module_& module) {
                           std::size_t top, const std::string& pareto, bool distinct, bool free,
                           unsigned threads, const py::object& progress) {
     const auto selection = selection_of(objective, std::move(where), top, pareto, distinct);
-    return watched(
+    return rows_of(
         [&](const pl::Work& work) { return pl::search(input, settings, selection, free, work); },
         threads, progress);
   });

@@ -18,14 +18,14 @@ keyword arguments or texts, with the names of docs/reference/keys.md:
 
 from __future__ import annotations
 
-import operator
 import re
 from typing import Any, Iterable, List, Optional, Union
 
 from . import _core
-from ._core import FoundOrder, Plan
+from ._core import FoundOrder, Plan, Profile, Validation
 from ._errors import Error, FileError, InfeasibleError, InputError, NoDeviceError, Problem
-from ._settings import ScenarioLike, axes_of, input_of, settings_of
+from ._settings import ScenarioLike, axes_of, count_of, input_of, settings_of
+from .measure import calibrate, validate
 from .order import Order
 from .rows import Bar, Progress, Rows, bar_of
 from .run import Columns, Run
@@ -43,31 +43,24 @@ __all__ = [
     "Order",
     "Plan",
     "Problem",
+    "Profile",
     "Rows",
     "Run",
+    "Validation",
+    "calibrate",
     "expect",
     "find_order",
     "plan",
     "search",
     "simulate",
     "sweep",
+    "validate",
 ]
 
 
 def _texts(given: Union[str, Iterable[str]]) -> List[str]:
     """One text, or several."""
     return [given] if isinstance(given, str) else list(given)
-
-
-def _count(name: str, value: int) -> int:
-    """A whole number that fits into 31 bits."""
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is a whole number, not {value!r}") from None
-    if not 0 <= count < 2**31:
-        raise ValueError(f"{name} is {count}; it is at least 0, and less than 2^31")
-    return count
 
 
 def simulate(scenario: ScenarioLike, *settings: str, **keys: Any) -> Run:
@@ -99,7 +92,7 @@ def sweep(
     asked, texts = input_of(scenario), axes_of(settings, keys)
     bar = bar_of(progress, "points")
     try:
-        return Rows(_core.sweep(asked, texts, objective, _texts(where), _count("top", top), pareto, _count("threads", threads), bar))
+        return Rows(_core.sweep(asked, texts, objective, _texts(where), count_of("top", top), pareto, count_of("threads", threads), bar))
     finally:
         if isinstance(bar, Bar):
             bar.end()
@@ -127,7 +120,7 @@ def search(
     bar = bar_of(progress, "layouts")
     try:
         return Rows(
-            _core.search(asked, texts, objective, _texts(where), _count("top", top), pareto, distinct, free, _count("threads", threads), bar)
+            _core.search(asked, texts, objective, _texts(where), count_of("top", top), pareto, distinct, free, count_of("threads", threads), bar)
         )
     finally:
         if isinstance(bar, Bar):
@@ -149,7 +142,7 @@ def plan(
     """
     loaded = _core.load(input_of(scenario), settings_of(settings, keys))
     return _core.plan(
-        loaded, straight, _count("devices_at_most", devices_at_most), _count("candidates", candidates)
+        loaded, straight, count_of("devices_at_most", devices_at_most), count_of("candidates", candidates)
     )
 
 

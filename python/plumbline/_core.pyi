@@ -230,6 +230,74 @@ class FoundOrder:
     @property
     def json(self) -> str: ...
 
+class Backend:
+    """What runs the ops of a schedule."""
+
+    name: str
+    seed: int
+    one_gpu: bool
+    graphs: bool
+    nccl: bool
+
+class ValidationLimits:
+    """How long runs are measured, and how exactly."""
+
+    iterations: int
+    warm_up: int
+    rounds: int
+    tolerance: float
+    recalibrate: bool
+
+class CalibrationLimits:
+    """What is timed, and for how long."""
+
+    batches: List[int]
+    devices: int
+    copies: int
+    adam: bool
+    min_seconds: float
+    max_seconds: float
+
+class ValidatedRun:
+    """A run beside its prediction, in seconds. Without a clean iteration nothing is measured."""
+
+    @property
+    def settings(self) -> List[str]: ...
+    @property
+    def predicted(self) -> float: ...
+    @property
+    def measured(self) -> Optional[float]: ...
+    @property
+    def error(self) -> Optional[float]: ...
+    @property
+    def noise(self) -> Optional[float]: ...
+    @property
+    def clean(self) -> int: ...
+    @property
+    def memory(self) -> str: ...
+    @property
+    def verdict(self) -> str: ...
+
+class Validation:
+    """Several runs beside their predictions. verdict: SAME, CLOSE, OFF or INCONCLUSIVE."""
+
+    @property
+    def runs(self) -> List[ValidatedRun]: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def json(self) -> str: ...
+
+class Profile:
+    """Layers that were timed: the text of a profile, and half its relative 95 % interval at most."""
+
+    @property
+    def yaml(self) -> str: ...
+    @property
+    def left_out(self) -> List[str]: ...
+    @property
+    def noise(self) -> float: ...
+
 def load(input: Input, settings: Sequence[str]) -> Scenario: ...
 def predict(scenario: Scenario) -> Run: ...
 def plan(scenario: Scenario, straight: bool, devices_at_most: int, candidates: int) -> Plan: ...
@@ -256,3 +324,13 @@ def search(
     threads: int,
     progress: Optional[Callable[[int, int], None]],
 ) -> Rows: ...
+def validate(
+    scenarios: Sequence[Input],
+    settings: Sequence[str],
+    backend: Backend,
+    limits: ValidationLimits,
+    progress: Optional[Callable[[int, int], None]],
+) -> Validation: ...
+def calibrate(
+    network: str, backend: Backend, limits: CalibrationLimits, progress: Optional[Callable[[int, int], None]]
+) -> Profile: ...

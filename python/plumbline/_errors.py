@@ -9,7 +9,7 @@ class Problem(NamedTuple):
     """One fault of an input, and its place."""
 
     fault: str  #: "input", "file", "infeasible" or "no_device"
-    file: str  #: as it was given; "" = no file
+    file: str  #: as it was given; "<setting>", "<condition>"; "" = no file
     line: int  #: from 1; 0 = the file as a whole
     column: int  #: from 1
     message: str  #: one sentence

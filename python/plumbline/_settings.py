@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 import re
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple, Union
@@ -158,3 +159,14 @@ def axes_of(given: Sequence[str], keys: Mapping[str, Any]) -> List[str]:
     for key, value in _named(keys).items():
         texts.append(_setting(key, value, text_of if isinstance(value, str) else _axis))
     return texts
+
+
+def count_of(name: str, value: int) -> int:
+    """A whole number that fits into 31 bits."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is a whole number, not {value!r}") from None
+    if not 0 <= count < 2**31:
+        raise ValueError(f"{name} is {count}; it is at least 0, and less than 2^31")
+    return count

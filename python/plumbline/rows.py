@@ -123,6 +123,9 @@ class Rows:
         bad = sum(1 for row in range(len(self)) if self._core.reason(row))
         return f"<{len(self)} rows of {self.done} predictions{f', {bad} of them do not fit or cannot run' if bad else ''}>"
 
+    def __reduce__(self) -> Any:
+        raise TypeError("rows cannot be pickled; what can is rows.to_frame(), rows.csv() or list(rows)")
+
     def __copy__(self) -> "Rows":
         return self  # they do not change
 

@@ -250,6 +250,9 @@ class Run:
     def __deepcopy__(self, memo: Any) -> "Run":
         return self
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a run cannot be pickled; what can is run.to_dict(), run.to_frame(), or one of its numbers")
+
     def __str__(self) -> str:
         return self.text()
 

@@ -33,10 +33,10 @@ class MoveSearch {
     makespan_ = *std::max_element(end_.begin(), end_.end());
   }
 
-  std::int64_t run(OrderTime bound, std::int64_t effort) {
+  std::int64_t run(OrderTime bound, std::int64_t effort, const std::atomic<bool>* stop) {
     std::int64_t spent = static_cast<std::int64_t>(p_.ops());
     find_path();
-    while (spent < effort && makespan_ > bound && !path_.empty()) {
+    while (spent < effort && makespan_ > bound && !path_.empty() && !(stop && *stop)) {
       ++spent;
       const Place from = places_[path_[dice_.below(static_cast<std::uint32_t>(path_.size()))]];
       const auto& list = orders_[from.device];
@@ -243,9 +243,9 @@ class MoveSearch {
 
 }  // namespace
 
-std::int64_t move_ops(const OrderProblem& problem, OrderTime bound, std::int64_t effort, Dice& dice,
-                      DeviceOrders& orders) {
-  return MoveSearch(problem, dice, orders).run(bound, effort);
+std::int64_t move_ops(const OrderProblem& problem, OrderTime bound, std::int64_t effort,
+                      const std::atomic<bool>* stop, Dice& dice, DeviceOrders& orders) {
+  return MoveSearch(problem, dice, orders).run(bound, effort, stop);
 }
 
 }  // namespace plumbline

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "schedules/search/dice.h"
@@ -11,9 +12,10 @@
 namespace plumbline {
 
 /// Moves one op of the longest path at a time to a place near its own, and keeps what is no longer.
-/// Stops at `bound`, or when `effort` ops have been timed. Returns the ops that were timed.
-/// Requires: orders that run and have room; so do the orders afterwards.
-std::int64_t move_ops(const OrderProblem& problem, OrderTime bound, std::int64_t effort, Dice& dice,
-                      DeviceOrders& orders);
+/// Stops at `bound`, when `effort` ops have been timed, or once `stop` is set (null = never).
+/// Returns the ops that were timed. Requires: orders that run and have room; so do the orders
+/// afterwards.
+std::int64_t move_ops(const OrderProblem& problem, OrderTime bound, std::int64_t effort,
+                      const std::atomic<bool>* stop, Dice& dice, DeviceOrders& orders);
 
 }  // namespace plumbline

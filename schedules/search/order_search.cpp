@@ -45,7 +45,8 @@ class OrderSearch {
       refine(options_.known[known_[i].second],
              options_.effort * (8 + static_cast<std::int64_t>(i)) / 16);
     if (!done()) {
-      best_.spent += move_ops(p_, bound_, options_.effort - best_.spent, dice_, best_.orders);
+      best_.spent +=
+          move_ops(p_, bound_, options_.effort - best_.spent, options_.stop, dice_, best_.orders);
       best_.makespan = times_of(p_, best_.orders)->makespan;
     }
     return std::move(best_);
@@ -53,7 +54,9 @@ class OrderSearch {
 
  private:
   bool done() const {
-    return (best_.makespan > 0 && best_.makespan <= bound_) || best_.spent >= options_.effort;
+    const bool is_stopped = options_.stop && *options_.stop;
+    return (best_.makespan > 0 && (best_.makespan <= bound_ || is_stopped)) ||
+           best_.spent >= options_.effort;
   }
 
   void try_known(std::size_t index) {

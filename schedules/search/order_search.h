@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct OrderSearchOptions {
   /// Orders that are known, as those of published schedules. The result is never worse than one of
   /// them that runs and has room.
   std::vector<DeviceOrders> known;
+  /// Once it is set, the best order so far is the result. Null = never.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// The orders found.
@@ -27,8 +30,8 @@ struct FoundOrder {
   std::int64_t spent = 0;  ///< Of the effort.
 };
 
-/// The same result for the same problem and options, on any machine. Requires: lack_of_room() finds
-/// nothing.
+/// The same result for the same problem and options, on any machine, unless it is stopped.
+/// Requires: lack_of_room() finds nothing.
 FoundOrder search_order(const OrderProblem& problem, const OrderSearchOptions& options = {});
 
 }  // namespace plumbline

@@ -215,7 +215,7 @@ Result<Scenario> with_open_order(Scenario scenario, std::vector<std::string> ove
   return parse_scenario(scenario.source, overrides);
 }
 
-Result<OrderAnswer> answer_order(Scenario scenario) {
+Result<OrderAnswer> answer_order(Scenario scenario, const std::atomic<bool>* stop) {
   if (auto refused = check_open(scenario)) return *refused;
   const std::optional<NoiseSection> noise = scenario.noise;
   scenario.noise.reset();
@@ -236,6 +236,7 @@ Result<OrderAnswer> answer_order(Scenario scenario) {
   answer.bound = order_bound(answer.problem);
   const auto all = named_lists(scenario, *stand_in);
   OrderSearchOptions options;
+  options.stop = stop;
   options.effort = static_cast<std::int64_t>(static_cast<double>(options.effort) * wish.effort);
   for (const auto& [name, lists] : all) {
     if (auto orders = device_orders(answer.problem, lists))

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -44,8 +45,9 @@ Result<Scenario> with_open_order(Scenario scenario, std::vector<std::string> ove
 
 /// Finds the order of a scenario that leaves it open, and no partition. Errors: a device that has
 /// no room for one micro-batch (infeasible); more than kMaxOpsToOrder ops; recomputation that is
-/// to be fitted, pairs that overlap; those of predict_resolved().
-Result<OrderAnswer> answer_order(Scenario scenario);
+/// to be fitted, pairs that overlap; those of predict_resolved(). Once `stop` is set, the best
+/// order so far is the answer; null = never.
+Result<OrderAnswer> answer_order(Scenario scenario, const std::atomic<bool>* stop = nullptr);
 
 /// From the begin of the first op to the end of the last of the first mini-batch, in seconds.
 double time_of_ops(const Outcome& outcome);

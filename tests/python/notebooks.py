@@ -1,12 +1,14 @@
-"""Runs notebooks without Jupyter: each cell in turn, and what it prints or ends in as text.
+"""Runs notebooks with and without Jupyter, and compares their outputs as text.
 
-With PLUMBLINE_UPDATE_GOLDEN=1 the outputs are written into the notebook; look at the difference before you commit it.
+Without it, each cell runs in turn in this process. With PLUMBLINE_UPDATE_GOLDEN=1 those outputs are written into the
+notebook; look at the difference before you commit it.
 """
 
 import ast
 import contextlib
 import io
 import json
+import sys
 from pathlib import Path
 
 
@@ -46,3 +48,29 @@ def run(path, update=False):
         text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
         Path(path).write_text(text, encoding="utf-8")
     return differences
+
+
+def texts(cell):
+    """What a code cell shows as text: what it prints, and its value."""
+    printed = "".join("".join(one["text"]) for one in cell["outputs"] if one["output_type"] == "stream" and one["name"] == "stdout")
+    values = ["".join(one["data"]["text/plain"]) for one in cell["outputs"] if one["output_type"] == "execute_result"]
+    return printed, values
+
+
+def run_in_jupyter(path):
+    """The cells after Jupyter has run them with this Python, and those of the file: (kept, made) of each code cell."""
+    import nbformat
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+
+    class OfThisPython(AsyncKernelManager):
+        """Starts the kernel with this Python, whatever the machine's kernels are."""
+
+        def format_kernel_cmd(self, extra_arguments=None):
+            command = super().format_kernel_cmd(extra_arguments)
+            return [sys.executable, *command[1:]]
+
+    kept = nbformat.read(path, as_version=4)
+    made = nbformat.read(path, as_version=4)
+    NotebookClient(made, timeout=120, kernel_manager_class=OfThisPython, kernel_name="python3").execute()
+    return [(texts(a), texts(b)) for a, b in zip(kept.cells, made.cells) if a.cell_type == "code"]

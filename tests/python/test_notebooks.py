@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notebooks import run
+from notebooks import run, run_in_jupyter
 
 NOTEBOOKS = sorted(Path("examples/notebooks").glob("*.ipynb"))
 
@@ -17,6 +17,14 @@ def test_outputs(path):
     for number, kept, made in differences:
         print(f"cell {number} has {kept}, and makes {made}")
     assert not differences
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_in_jupyter(path):
+    pytest.importorskip("nbclient", reason="without Jupyter (packages python3-nbclient, python3-ipykernel)")
+    pytest.importorskip("ipykernel", reason="without a kernel for Jupyter (package python3-ipykernel)")
+    for kept, made in run_in_jupyter(path):
+        assert made == kept
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

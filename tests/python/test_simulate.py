@@ -91,7 +91,7 @@ def test_a_wrong_value_has_a_place_and_help():
     with pytest.raises(plumbline.InputError) as caught:
         plumbline.simulate(FOUR, schedule__micro_batchs=8)
     error = caught.value
-    assert error.file == "<command line>"
+    assert error.file == "<setting>"
     assert "micro_batchs" in error.message
     assert error.help == "did you mean 'micro_batches'?"
     assert str(error).splitlines()[0].endswith("unknown key 'schedule.micro_batchs'")

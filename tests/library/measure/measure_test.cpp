@@ -48,9 +48,11 @@ TEST_SUITE("measures") {
     v1::ValidationLimits limits;
     limits.iterations = 3;
     std::size_t last = 0;
-    limits.progress = [&](std::size_t run, std::uint32_t iteration) {
+    limits.progress = [&](std::size_t run, std::size_t runs, std::uint32_t iteration) {
       CHECK(iteration > 0);
+      CHECK(runs == 2);
       last = run;
+      return true;
     };
     const auto validation = v1::validate({"examples/four-stages.yaml"},
                                          {"schedule.name=gpipe,1f1b"}, synthetic(), limits);
@@ -62,6 +64,24 @@ TEST_SUITE("measures") {
     if (validation->runs[0].measured_s) CHECK(*validation->runs[0].measured_s > 0.032);
     CHECK(validation->text.find("gpipe") != std::string::npos);
     CHECK(std::string(v1::name(v1::Verdict::inconclusive)) == "INCONCLUSIVE");
+  }
+
+  TEST_CASE("real runs are given up when their progress says so") {
+    v1::ValidationLimits limits;
+    limits.iterations = 1000;
+    std::uint32_t told = 0;
+    limits.progress = [&](std::size_t, std::size_t, std::uint32_t iteration) {
+      told = iteration;
+      return false;
+    };
+    const auto text = v1::Input::of_text(
+        "version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 2 ms}}\n"
+        "cluster: {devices: 2}\nschedule: {name: gpipe, micro_batches: 2}\n");
+    const auto validation = v1::validate({text}, {}, synthetic(), limits);
+    REQUIRE_FALSE(validation);
+    CHECK(validation.error().problems.front().fault == v1::Fault::stopped);
+    CHECK(told > 0);
+    CHECK(told < 100);
   }
 
   TEST_CASE("a calibration makes a profile, or is given up") {
