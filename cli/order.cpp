@@ -26,7 +26,7 @@ struct OrderArguments : ScenarioArguments {
 };
 
 /// The time of the ops under the order of a file.
-Result<double> time_of_file(const OrderArguments& arguments) {
+Result<double> time_of_file(const OrderArguments& arguments, const OrderAnswer& answer) {
   std::vector<std::string> overrides;
   for (const std::string& one : arguments.overrides) {
     const bool is_wish = one.starts_with("schedule.placement=") ||
@@ -37,6 +37,10 @@ Result<double> time_of_file(const OrderArguments& arguments) {
   for (const char* const gone : {"schedule.placement=null", "schedule.in_flight=null",
                                  "schedule.effort=null", "schedule.chunks=null"})
     overrides.emplace_back(gone);
+  if (answer.partition) {
+    overrides.push_back(
+        fmt::format("plan.partition=[{}]", fmt::join(answer.partition->layers, ", ")));
+  }
   overrides.push_back("schedule.file=" + arguments.compare);
   const auto scenario = read_scenario(arguments.scenario, overrides);
   if (!scenario) return scenario.problems();
@@ -56,7 +60,7 @@ int order(const OrderArguments& arguments) {
   if (!setup) return fail(setup.problems());
   OrderReport report{*answer, *setup, {}, {}};
   if (!arguments.compare.empty()) {
-    const auto time = time_of_file(arguments);
+    const auto time = time_of_file(arguments, *answer);
     if (!time) return fail(time.problems());
     report.compared = arguments.compare;
     report.compared_s = *time;
@@ -66,8 +70,11 @@ int order(const OrderArguments& arguments) {
         arguments.communication ? lowered_csv(setup->schedule) : torch_csv(setup->schedule);
     if (const int code = write_output(csv, arguments.output)) return code;
   }
-  if (arguments.emit.empty())
-    return write_output(arguments.json ? order_json(report, kVersion) : order_text(report), "");
+  if (arguments.emit.empty()) {
+    return write_output(arguments.json ? order_json(report, kVersion)
+                                       : order_text(report, page_width(arguments.page, "")),
+                        "");
+  }
   const auto outcome = predict(answer->scenario, Evaluation::fastest);
   if (!outcome) return fail(outcome.problems());
   return emit_launch(arguments.emit, answer->scenario, *outcome, "", {}, arguments.output);

@@ -93,7 +93,7 @@ Result<Order> order(const Input& input, const Settings& settings, const std::ato
   order.csv = torch_csv(setup->schedule);
   order.lowered_csv = lowered_csv(setup->schedule);
   order.json = order_json(report, kLibraryVersion);
-  order.text = order_text(report);
+  order.text = order_text(report, page_of(100));
   return order;
 }
 

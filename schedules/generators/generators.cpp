@@ -320,6 +320,18 @@ std::string plain_name(std::string_view name) {
 
 }  // namespace
 
+std::string_view name(OpenPlacement placement) {
+  switch (placement) {
+    case OpenPlacement::straight:
+      return "straight";
+    case OpenPlacement::looped:
+      return "looped";
+    case OpenPlacement::vee:
+      break;
+  }
+  return "v";
+}
+
 const ScheduleRule& open_rule(OpenPlacement placement) {
   const auto rule = [](ChunkRule chunks) {
     return ScheduleRule{.name = "auto",

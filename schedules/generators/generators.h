@@ -79,6 +79,9 @@ enum class OpenPlacement : std::uint8_t {
   vee,       ///< Stages d and 2p-1-d on device d.
 };
 
+/// "straight", "looped", "v".
+std::string_view name(OpenPlacement placement);
+
 /// The rule named `auto`: it has chunks, but no lists, as these are found for the costs
 /// (schedules/search).
 const ScheduleRule& open_rule(OpenPlacement placement);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,30 @@ struct NamedOrder {
   bool fits = true;
 };
 
+/// The time that this share of the runs with noise do not exceed decides which order is the best.
+inline constexpr double kNoisyShare = 0.95;
+/// The most runs that are sampled of each order, to choose one.
+inline constexpr std::uint32_t kOrderSamples = 200;
+
+/// The iteration time that kNoisyShare of the runs do not exceed.
+struct NoisyOrder {
+  double time_s = 0;       ///< Of the order that was chosen.
+  double calm_time_s = 0;  ///< Of the order that is the fastest without noise.
+};
+
+/// A partition that was chosen together with the order.
+struct ChosenPartition {
+  std::vector<std::int64_t> layers;  ///< Of each stage.
+  double balanced_s = 0;             ///< The time of the best order for the balanced partition.
+};
+
+/// A placement that was tried, with the best order found for it.
+struct TriedPlacement {
+  std::string name;
+  std::optional<double> time_s;  ///< From the first op to the last; nothing: it cannot run.
+  std::string why_not;
+};
+
 /// The answer, before it is part of the scenario.
 struct OrderAnswer {
   Scenario scenario;              ///< With the order found.
@@ -31,6 +56,10 @@ struct OrderAnswer {
   double time_s = 0;              ///< Of the order found, from the first op to the last.
   Bytes peak_memory;              ///< Of its fullest device.
   std::vector<NamedOrder> named;  ///< The fastest first.
+  /// With schedule.placement: auto, all that the scenario can have, the chosen one first.
+  std::vector<TriedPlacement> placements = {};
+  std::optional<ChosenPartition> partition = {};  ///< With plan.partition: auto.
+  std::optional<NoisyOrder> noisy = {};           ///< With noise.
 
   /// How much the order is above the bound at most, as a share.
   double gap() const {
@@ -43,10 +72,12 @@ struct OrderAnswer {
 /// the order; those of parse_scenario().
 Result<Scenario> with_open_order(Scenario scenario, std::vector<std::string> overrides);
 
-/// Finds the order of a scenario that leaves it open, and no partition. Errors: a device that has
-/// no room for one micro-batch (infeasible); more than kMaxOpsToOrder ops; recomputation that is
-/// to be fitted, pairs that overlap; those of predict_resolved(). Once `stop` is set, the best
-/// order so far is the answer; null = never.
+/// Finds the order of a scenario that leaves it open, and no partition to the planner. With
+/// schedule.placement: auto it finds one for each placement, and takes the fastest. With
+/// plan.partition: auto it moves layers between neighbouring stages while that makes the best order
+/// faster. Errors: a device that has no room for one micro-batch (infeasible); more than
+/// kMaxOpsToOrder ops; recomputation that is to be fitted, pairs that overlap; those of
+/// predict_resolved(). Once `stop` is set, the best order so far is the answer; null = never.
 Result<OrderAnswer> answer_order(Scenario scenario, const std::atomic<bool>* stop = nullptr);
 
 /// From the begin of the first op to the end of the last of the first mini-batch, in seconds.
@@ -57,5 +88,12 @@ Result<Scenario> find_order(Scenario scenario);
 
 /// The same in words: "at most 1.8 % above any order within this memory".
 std::string gap_text(const OrderAnswer& answer);
+
+/// "3.2 % longer", "0.041 % shorter" or "the same".
+std::string longer_text(double time_s, double than_s);
+
+/// A line for each thing that was chosen with the order: the placement, the partition, what noise
+/// makes of it.
+std::vector<std::string> choice_lines(const OrderAnswer& answer);
 
 }  // namespace plumbline

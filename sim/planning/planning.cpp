@@ -32,7 +32,9 @@ std::optional<Diagnostic> check_scenario(const Scenario& scenario) {
     return input_error(mark,
                        fmt::format("a planned partition does not go with the schedule '{}'",
                                    scenario.schedule.rule->name),
-                       "it says how many stages each device has; take partition: balanced");
+                       scenario.schedule.wish
+                           ? "plan.partition: auto chooses it with the order, for `plumbline order`"
+                           : "it says how many stages each device has; take partition: balanced");
   }
   if (scenario.schedule.whole_model()) {
     return input_error(mark, "a planned partition does not go with the schedule 'data-parallel'",

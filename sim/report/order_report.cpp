@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/quantity.h"
 
@@ -18,14 +18,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string time_in_words(double time_s) { return to_text(round_up(time_s * 1e9 - 0.5)); }
-
-/// "3.2 % longer".
-std::string beside(double time_s, double found_s) {
-  const double change = found_s > 0 ? time_s / found_s - 1 : 0;
-  if (std::abs(change) < 5e-6) return "the same";
-  return fmt::format("{:.{}f} % {}", 100 * std::abs(change), std::abs(change) < 1e-3 ? 3 : 1,
-                     change > 0 ? "longer" : "shorter");
-}
 
 std::string reason_text(const OrderReport& report) {
   const OrderBound& bound = report.answer.bound;
@@ -61,31 +53,54 @@ std::string_view name(BoundReason reason) {
   return "";
 }
 
+/// What was chosen with the order.
+void add_choices(const OrderAnswer& answer, Json& json) {
+  for (const TriedPlacement& one : answer.placements) {
+    Json placement = {{"name", one.name}, {"time_s", nullptr}};
+    if (one.time_s) placement["time_s"] = *one.time_s;
+    if (!one.time_s) placement["why_not"] = one.why_not;
+    json["placements"].push_back(std::move(placement));
+  }
+  if (answer.partition) {
+    json["partition"] = {{"layers", answer.partition->layers},
+                         {"balanced_s", answer.partition->balanced_s}};
+  }
+  if (answer.noisy) {
+    json["noise"] = {{"share", kNoisyShare},
+                     {"iteration_time_s", answer.noisy->time_s},
+                     {"without_noise_s", answer.noisy->calm_time_s}};
+  }
+}
+
 double seconds_of(const OrderBound& bound) { return static_cast<double>(bound.time) * 1e-9; }
 
 }  // namespace
 
-std::string order_text(const OrderReport& report) {
+std::string order_text(const OrderReport& report, PageWidth width) {
   const OrderAnswer& answer = report.answer;
-  std::string text = fmt::format("order: {} from the first op to the last, {}\n",
-                                 time_in_words(answer.time_s), gap_text(answer));
-  text += fmt::format("lower bound: {}, by {}\n", time_in_words(seconds_of(answer.bound)),
-                      reason_text(report));
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("order: {} from the first op to the last, {}",
+                              time_in_words(answer.time_s), gap_text(answer)));
+  lines.push_back(fmt::format("lower bound: {}, by {}", time_in_words(seconds_of(answer.bound)),
+                              reason_text(report)));
+  for (std::string& line : choice_lines(answer)) lines.push_back(std::move(line));
   std::size_t shown = 0;
   std::string too_large;
   for (const NamedOrder& named : answer.named) {
     if (!named.fits) {
       too_large += (too_large.empty() ? "" : ", ") + named.name;
     } else if (shown++ < 4) {
-      text += fmt::format("{}: {}, {}\n", named.name, time_in_words(named.time_s),
-                          beside(named.time_s, answer.time_s));
+      lines.push_back(fmt::format("{}: {}, {}", named.name, time_in_words(named.time_s),
+                                  longer_text(named.time_s, answer.time_s)));
     }
   }
-  if (!too_large.empty()) text += fmt::format("too little memory for {}\n", too_large);
+  if (!too_large.empty()) lines.push_back("too little memory for " + too_large);
   if (report.compared_s) {
-    text += fmt::format("{}: {}, {}\n", report.compared, time_in_words(*report.compared_s),
-                        beside(*report.compared_s, answer.time_s));
+    lines.push_back(fmt::format("{}: {}, {}", report.compared, time_in_words(*report.compared_s),
+                                longer_text(*report.compared_s, answer.time_s)));
   }
+  std::string text;
+  for (const std::string& line : lines) text += wrapped(line, width) + '\n';
   return text;
 }
 
@@ -114,6 +129,7 @@ std::string order_json(const OrderReport& report, const std::string& version) {
                 of_device ? Json(report.setup.devices[bound.device].value) : Json(nullptr)},
                {"peak_memory_bytes", answer.peak_memory.count},
                {"published", std::move(named)}};
+  add_choices(answer, json);
   if (report.compared_s)
     json["compared"] = {{"file", report.compared}, {"time_s", *report.compared_s}};
   json["devices"] = std::move(devices);

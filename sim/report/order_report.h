@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/wrap.h"
 #include "sim/planning/found_order.h"
 
 namespace plumbline {
@@ -18,8 +19,8 @@ struct OrderReport {
   std::optional<double> compared_s;  ///< Its time.
 };
 
-/// A few lines.
-std::string order_text(const OrderReport& report);
+/// A few lines, broken to fit the page.
+std::string order_text(const OrderReport& report, PageWidth width);
 
 /// The same as JSON, with the ops of each device in their order. Times are in seconds.
 std::string order_json(const OrderReport& report, const std::string& version);

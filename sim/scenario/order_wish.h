@@ -5,6 +5,9 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/diagnostic.h"
 #include "schedules/generators/generators.h"
@@ -12,6 +15,7 @@
 namespace plumbline {
 
 class SectionReader;
+struct Scenario;
 
 /// The wishes for an order that is found for the costs, and the order once it has been found.
 struct OrderWish {
@@ -21,6 +25,10 @@ struct OrderWish {
   std::optional<Marked<double>> in_flight;
   double effort = 1;                     ///< In times of the usual effort.
   std::shared_ptr<const OpLists> found;  ///< By slot; null: it has not been searched yet.
+  /// The same scenario with the other placements that it can have; null: the placement is given.
+  std::shared_ptr<const std::vector<Scenario>> others;
+  /// The placements that it cannot have, each with the reason.
+  std::vector<std::pair<OpenPlacement, std::string>> impossible;
 };
 
 /// Reads placement, in_flight and effort. Sets `rule` to that of the placement. Nothing unless

@@ -65,6 +65,7 @@ class PlanReader {
     if (rule->value == "blocks") plan_.partition = PartitionRule::blocks;
     if (rule->value == "pipedream") plan_.partition = PartitionRule::pipedream;
     if (rule->value == "balanced") plan_.partition = PartitionRule::balanced;
+    if (rule->value == "auto") plan_.partition = PartitionRule::with_order;
   }
 
   /// A list of names for each stage.

@@ -26,7 +26,8 @@ enum class PartitionRule {
   even,
   blocks,  ///< Equal numbers of a transformer's blocks, plus the embedding and the head.
   balanced,
-  pipedream,  ///< The planner chooses stages, replicas, devices and warm-ups.
+  pipedream,   ///< The planner chooses stages, replicas, devices and warm-ups.
+  with_order,  ///< Balanced, then changed while that makes the order faster that is found for it.
 };
 
 /// The names of the layers of each stage.
@@ -55,6 +56,11 @@ struct Plan {
   bool is_planned() const {
     const auto* rule = std::get_if<PartitionRule>(&partition);
     return rule && *rule == PartitionRule::pipedream;
+  }
+  /// Whether the search of the order chooses the partition, too.
+  bool goes_with_order() const {
+    const auto* rule = std::get_if<PartitionRule>(&partition);
+    return rule && *rule == PartitionRule::with_order;
   }
   /// The number of stages of a partition that is written out.
   std::optional<std::size_t> written_stages() const;

@@ -22,6 +22,13 @@
 namespace plumbline {
 namespace {
 
+/// The value of a key; null if the map has none.
+const YamlNode* value_of(const YamlNode& map, std::string_view key) {
+  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
+                                  [&](const YamlNode::Entry& entry) { return entry.key == key; });
+  return found == map.entries.end() ? nullptr : &found->value;
+}
+
 class ScenarioReader {
  public:
   ScenarioReader(const std::string& path, const ModelSection* model)
@@ -54,12 +61,6 @@ class ScenarioReader {
   }
 
  private:
-  /// The value of a key at the top of a file; null if it has none.
-  static const YamlNode* value_of(const YamlNode& root, std::string_view key) {
-    const auto found = std::find_if(root.entries.begin(), root.entries.end(),
-                                    [&](const YamlNode::Entry& entry) { return entry.key == key; });
-    return found == root.entries.end() ? nullptr : &found->value;
-  }
   Diagnostics model_config(const YamlNode& node) {
     error(node.mark, "this is a model's config.json, and no scenario",
           fmt::format("a scenario names it: model: {{huggingface: {}, sequence: 4096}}", path_));
@@ -432,12 +433,50 @@ class ScenarioReader {
   bool micro_batches_given_ = false;
 };
 
-}  // namespace
-
-Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model) {
+Result<Scenario> read_tree(const YamlNode& root, const ModelSection* model) {
   auto scenario = ScenarioReader(root.mark.source->name, model).read(root);
   if (scenario) scenario->source = root.mark.source;
   return scenario;
+}
+
+bool leaves_placement_open(const YamlNode& root) {
+  const YamlNode* const schedule = value_of(root, "schedule");
+  const YamlNode* const placement = schedule ? value_of(*schedule, "placement") : nullptr;
+  return placement && placement->text == "auto";
+}
+
+/// Reads the scenario with each placement. The first that it can have holds the others. Their
+/// limits of activations are those of all stages of a device, so that all have the same memory.
+/// Errors: those of the first placement, if it can have none.
+Result<Scenario> read_each_placement(YamlNode root, const ModelSection* model) {
+  std::vector<Scenario> read;
+  std::vector<std::pair<OpenPlacement, std::string>> impossible;
+  Diagnostics problems;
+  for (const OpenPlacement one :
+       {OpenPlacement::straight, OpenPlacement::looped, OpenPlacement::vee}) {
+    entry_of(entry_of(root, "schedule")->value, "placement")->value.text = name(one);
+    auto scenario = read_tree(root, model);
+    if (scenario) {
+      OrderWish& wish = *scenario->schedule.wish;
+      if (wish.in_flight) wish.in_flight->value *= scenario->schedule.chunks;
+      read.push_back(*std::move(scenario));
+      continue;
+    }
+    impossible.emplace_back(one, scenario.problems().front().message);
+    if (problems.empty()) problems = scenario.problems();
+  }
+  if (read.empty()) return problems;
+  Scenario first = std::move(read.front());
+  read.erase(read.begin());
+  first.schedule.wish->impossible = std::move(impossible);
+  first.schedule.wish->others = std::make_shared<const std::vector<Scenario>>(std::move(read));
+  return first;
+}
+
+}  // namespace
+
+Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model) {
+  return leaves_placement_open(root) ? read_each_placement(root, model) : read_tree(root, model);
 }
 
 Result<Scenario> read_overridden(YamlNode& root, const std::vector<std::string>& overrides) {

@@ -198,15 +198,14 @@ const SectionFormat& schedule_format() {
             "only for interleaved-1f1b and interleaved-zb. Absent: as PyTorch rounds them, else as "
             "Megatron-LM takes them."},
            {"placement",
-            {words({"straight", "looped", "v"})},
+            {words({"straight", "looped", "v", "auto"})},
             "Where stages stand under auto: one on each device; in a loop, schedule.chunks on "
-            "each; "
-            "or two on each, down and back up.",
+            "each; two on each, down and back up; or auto, the fastest of these.",
             "straight"},
            {"in_flight",
             {real(1e7)},
-            "Under auto, the most activations that a device may hold, in those of one stage; "
-            "absent: what the memory holds."},
+            "Under auto, the most activations that a device may hold, in those of one stage (with "
+            "placement: auto, of all stages of a device); absent: what the memory holds."},
            {"effort",
             {real(1000)},
             "Under auto, how long to search, in times of the usual effort.",
@@ -414,11 +413,12 @@ const SectionFormat& plan_format() {
             "schedule puts several on each device (schedule.chunks) and this says one for each, "
             "that many times as many are taken, with a note."},
            {"partition",
-            {words({"even", "blocks", "balanced", "pipedream"}), list({count(1, kMaxLayers)}, 1),
-             list({list({text()}, 1)}, 1), text()},
+            {words({"even", "blocks", "balanced", "pipedream", "auto"}),
+             list({count(1, kMaxLayers)}, 1), list({list({text()}, 1)}, 1), text()},
             "even: equal numbers of layers; blocks: equal numbers of a transformer's blocks, "
             "embedding and head on top; balanced: by their times; pipedream: the planner "
-            "chooses; or the number of layers of each stage, or their names: [[a, b], [c]]; or "
+            "chooses; auto: together with the order of schedule.name: auto; or the number of "
+            "layers of each stage, or their names: [[a, b], [c]]; or "
             "a layout of Megatron-LM: \"Et*3|(tt|)*29,m|L\".",
             "even"},
            {"replicas",

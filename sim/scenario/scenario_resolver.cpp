@@ -39,6 +39,7 @@ class ScenarioResolver {
         &ScenarioResolver::resolve_cluster,        // devices from GPUs, and their links
         &ScenarioResolver::resolve_rates,          // tokens, price and power
         &ScenarioResolver::resolve_sequence,       // the devices of a file's sequence
+        &ScenarioResolver::check_open_partition,   // it needs an order that is open, too
         &ScenarioResolver::resolve_copies,         // the number of pipelines
         &ScenarioResolver::resolve_batches,        // micro-batches per mini-batch
         &ScenarioResolver::resolve_optimizer,      // the optimizer's memory
@@ -329,6 +330,13 @@ class ScenarioResolver {
             "the schedule 'data-parallel' uses every device, but cluster.devices is not given");
     }
     scenario_.copies = scenario_.cluster.device_count();
+  }
+
+  void check_open_partition() {
+    if (!scenario_.plan.goes_with_order() || scenario_.schedule.wish) return;
+    error(scenario_.plan.partition_mark,
+          "plan.partition: auto is chosen together with an order, but the order is given",
+          "schedule.name: auto; or partition: balanced, or pipedream");
   }
 
   /// Decides the batch that the model's times cover, and the micro-batch size.

@@ -6,8 +6,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "sim/planning/found_order.h"
 #include "sim/setup/resolve_setup.h"
@@ -55,6 +57,37 @@ TEST_CASE("the JSON of an order has its times, its bound, the published ones and
   const auto compared = nlohmann::json::parse(order_json(report, "1.2.3"));
   CHECK(compared["compared"]["file"] == "other.csv");
   CHECK(compared["compared"]["time_s"] == 0.5);
+}
+
+TEST_CASE("what is chosen with an order is told, in lines that fit the page") {
+  auto scenario = read_scenario(
+      "examples/best-order.yaml",
+      {"schedule.placement=auto", "schedule.in_flight=3", "schedule.effort=0.1",
+       "plan.partition=auto", "model.uniform.layers=9", "noise={spread: 0.1, samples: 50}"});
+  REQUIRE(scenario);
+  const auto answer = answer_order(*std::move(scenario));
+  REQUIRE(answer);
+  const auto setup = resolve_setup(answer->scenario, /*for_run=*/false);
+  REQUIRE(setup);
+  const OrderReport report{*answer, *setup, {}, {}};
+  const auto json = nlohmann::json::parse(order_json(report, "1.2.3"));
+  REQUIRE(json["placements"].size() == 3);
+  CHECK(json["placements"][0]["name"] == answer->placements[0].name);
+  CHECK(json["placements"][0]["time_s"] == *answer->placements[0].time_s);
+  CHECK(json["partition"]["layers"].get<std::vector<std::int64_t>>() == answer->partition->layers);
+  CHECK(json["noise"]["share"] == 0.95);
+  CHECK(json["noise"]["iteration_time_s"] <= json["noise"]["without_noise_s"]);
+  const std::string text = order_text(report, 60);
+  for (const char* key : {"\nplacement: ", "\npartition: ", "\nnoise: "})
+    CHECK(text.find(key) != std::string::npos);
+  std::size_t longest = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    longest = std::max(longest, end - at);
+    at = end + 1;
+  }
+  CHECK(longest <= 60);
+  CHECK(order_text(report, std::nullopt).find("too little memory for ") != std::string::npos);
 }
 
 }  // namespace
