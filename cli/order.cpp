@@ -5,7 +5,9 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
+#include <string_view>
 
 #include "base/quantity.h"
 #include "cli/command.h"
@@ -25,34 +27,41 @@ struct OrderArguments : ScenarioArguments {
   std::string emit;  ///< A launcher; "" = the report.
 };
 
-/// The time of the ops under the order of a file.
+/// Whether an override is of one of the keys.
+bool is_of(const std::string& one, std::initializer_list<std::string_view> keys) {
+  return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) {
+    return one.starts_with(key) && one.substr(key.size()).starts_with('=');
+  });
+}
+
+/// The time of the ops under the order of a file. A partition that was chosen with the order is
+/// that of the file, too, where it has as many stages; else it is balanced.
 Result<double> time_of_file(const OrderArguments& arguments, const OrderAnswer& answer) {
   std::vector<std::string> overrides;
   for (const std::string& one : arguments.overrides) {
-    const bool is_wish = one.starts_with("schedule.placement=") ||
-                         one.starts_with("schedule.in_flight=") ||
-                         one.starts_with("schedule.effort=") || one.starts_with("schedule.name=");
-    if (!is_wish) overrides.push_back(one);
+    const bool is_wish = is_of(one, {"schedule.placement", "schedule.in_flight", "schedule.effort",
+                                     "schedule.chunks", "schedule.name", "schedule.file"});
+    if (!is_wish && !(answer.partition && is_of(one, {"plan.partition"}))) overrides.push_back(one);
   }
   for (const char* const gone : {"schedule.placement=null", "schedule.in_flight=null",
                                  "schedule.effort=null", "schedule.chunks=null"})
     overrides.emplace_back(gone);
-  if (answer.partition) {
-    overrides.push_back(
-        fmt::format("plan.partition=[{}]", fmt::join(answer.partition->layers, ", ")));
-  }
   overrides.push_back("schedule.file=" + arguments.compare);
-  const auto scenario = read_scenario(arguments.scenario, overrides);
+  if (answer.partition) overrides.emplace_back("plan.partition=balanced");
+  auto scenario = read_scenario(arguments.scenario, overrides);
   if (!scenario) return scenario.problems();
+  if (answer.partition && scenario->schedule.file->stages == answer.partition->layers.size())
+    scenario->plan.partition = answer.partition->layers;
   const auto outcome = predict(*scenario, Evaluation::fastest);
   if (!outcome) return outcome.problems();
   return time_of_ops(*outcome);
 }
 
 int order(const OrderArguments& arguments) {
-  auto read = read_scenario(arguments.scenario, arguments.overrides);
+  const std::vector<std::string> overrides = for_open_order(arguments.overrides);
+  auto read = read_scenario(arguments.scenario, overrides);
   if (!read) return fail(read.problems());
-  auto scenario = with_open_order(*std::move(read), arguments.overrides);
+  auto scenario = with_open_order(*std::move(read), overrides);
   if (!scenario) return fail(scenario.problems());
   auto answer = answer_order(*std::move(scenario));
   if (!answer) return fail(answer.problems());

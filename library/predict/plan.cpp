@@ -71,9 +71,10 @@ Result<Plan> plan(const Scenario& scenario, const PlanLimits& limits) {
 }
 
 Result<Order> order(const Input& input, const Settings& settings, const std::atomic<bool>* stop) {
-  const auto read = load(input, settings);
+  const Settings open_settings = for_open_order(settings);
+  const auto read = load(input, open_settings);
   if (!read) return read.error();
-  auto open = with_open_order(read->inside().scenario, settings);
+  auto open = with_open_order(read->inside().scenario, open_settings);
   if (!open) return error_of(open.problems());
   const auto answer = answer_order(*std::move(open), stop);
   if (!answer) return error_of(answer.problems());

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, List, Union
+from typing import Any, Iterable, Sequence, Union
 
 from . import _core
 from ._settings import ScenarioLike, axes_of, count_of, input_of
@@ -10,14 +10,24 @@ from .rows import Bar, Progress, bar_of
 
 
 def _backend(name: str, seed: int, one_gpu: bool = False, graphs: bool = True, nccl: bool = False) -> _core.Backend:
+    if not isinstance(name, str):
+        raise TypeError(f"backend is a text such as 'synthetic', not {name!r}")
     backend = _core.Backend()
-    backend.name, backend.seed = name, seed
-    backend.one_gpu, backend.graphs, backend.nccl = one_gpu, graphs, nccl
+    backend.name, backend.seed = name, count_of("seed", seed)
+    backend.one_gpu, backend.graphs, backend.nccl = bool(one_gpu), bool(graphs), bool(nccl)
     return backend
 
 
+def _real(name: str, value: float) -> float:
+    """A number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is a number, not {value!r}") from None
+
+
 def validate(
-    scenarios: "Union[ScenarioLike, List[ScenarioLike]]",
+    scenarios: "Union[ScenarioLike, Sequence[ScenarioLike]]",
     *settings: str,
     backend: str = "cpu",
     iterations: int = 20,
@@ -37,14 +47,15 @@ def validate(
     backend: synthetic (threads that wait), cpu or cuda. Lists, tuples and ranges are the values of a key, as in `sweep`:
     each combination is a run. iterations: clean ones of each run. rounds: in each, every run has its part of the
     iterations. tolerance: the relative error that still passes. recalibrate: times the layers again between the rounds.
-    one_gpu, graphs, nccl: for cuda. Ctrl-C stops it.
+    one_gpu, graphs, nccl: for cuda. Ctrl-C ends the runs; an order that is searched before them ends by itself.
 
     Raises NoDeviceError if this build or this machine has no such backend.
     """
     limits = _core.ValidationLimits()
     limits.iterations, limits.warm_up = count_of("iterations", iterations), count_of("warm_up", warm_up)
-    limits.rounds, limits.tolerance, limits.recalibrate = count_of("rounds", rounds), tolerance, recalibrate
-    asked = [input_of(one) for one in (scenarios if isinstance(scenarios, list) else [scenarios])]
+    limits.rounds, limits.tolerance = count_of("rounds", rounds), _real("tolerance", tolerance)
+    limits.recalibrate = bool(recalibrate)
+    asked = [input_of(one) for one in (scenarios if isinstance(scenarios, (list, tuple)) else [scenarios])]
     bar = bar_of(progress, "runs")
     try:
         return _core.validate(
@@ -80,7 +91,7 @@ def calibrate(
     limits.batches = [count_of("batches", one) for one in batches]
     limits.devices, limits.copies = count_of("devices", devices), count_of("copies", copies)
     limits.adam = optimizer == "adam"
-    limits.min_seconds, limits.max_seconds = min_seconds, max_seconds
+    limits.min_seconds, limits.max_seconds = _real("min_seconds", min_seconds), _real("max_seconds", max_seconds)
     bar = bar_of(progress, "% of the time")
     try:
         return _core.calibrate(str(network), _backend(backend, seed), limits, bar)

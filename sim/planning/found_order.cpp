@@ -7,14 +7,34 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/quantity.h"
 #include "sim/planning/given_order.h"
+#include "sim/prediction/predict_resolved.h"
 
 namespace plumbline {
+
+std::vector<std::string> for_open_order(std::vector<std::string> overrides) {
+  const auto any = [&](const auto& is) {
+    return std::any_of(overrides.begin(), overrides.end(), is);
+  };
+  const bool is_wish = any([](const std::string& one) {
+    return one.starts_with("schedule.placement=") || one.starts_with("schedule.in_flight=") ||
+           one.starts_with("schedule.effort=") || one == "plan.partition=auto";
+  });
+  const bool is_named = any([](const std::string& one) {
+    return one.starts_with("schedule.name=") || one.starts_with("schedule.file=") ||
+           one.starts_with("schedule=");
+  });
+  if (is_wish && !is_named) overrides.emplace_back("schedule.name=auto");
+  return overrides;
+}
 
 Result<Scenario> with_open_order(Scenario scenario, std::vector<std::string> overrides) {
   if (scenario.schedule.wish) return scenario;
@@ -38,12 +58,9 @@ Result<Scenario> with_open_order(Scenario scenario, std::vector<std::string> ove
 
 namespace {
 
-/// What decides between two answers: with noise the time of their slow runs.
-double decisive_time(const OrderAnswer& answer) {
-  return answer.noisy ? answer.noisy->time_s : answer.time_s;
-}
 bool beats(const OrderAnswer& a, const OrderAnswer& b) {
-  return std::pair(decisive_time(a), a.peak_memory) < std::pair(decisive_time(b), b.peak_memory);
+  return std::tuple(!a.fits, a.decisive_time_s(), a.peak_memory) <
+         std::tuple(!b.fits, b.decisive_time_s(), b.peak_memory);
 }
 
 Result<OrderAnswer> answer_given(Scenario scenario, const std::atomic<bool>* stop) {
@@ -54,14 +71,16 @@ Result<OrderAnswer> answer_given(Scenario scenario, const std::atomic<bool>* sto
 
 // ---- the partition ----
 
-Scenario with_layers(Scenario scenario, std::vector<std::int64_t> layers) {
+using LayerCounts = std::vector<std::int64_t>;
+
+Scenario with_layers(Scenario scenario, LayerCounts layers) {
   scenario.plan.partition = std::move(layers);
   return scenario;
 }
 
 /// The partitions with one layer more in a stage, and one less in a stage that is near.
-std::vector<std::vector<std::int64_t>> neighbours_of(const std::vector<std::int64_t>& layers) {
-  std::vector<std::vector<std::int64_t>> all;
+std::vector<LayerCounts> neighbours_of(const LayerCounts& layers) {
+  std::vector<LayerCounts> all;
   constexpr std::size_t near = 4;
   for (std::size_t from = 0; from < layers.size(); ++from) {
     if (layers[from] == 1) continue;
@@ -77,12 +96,26 @@ std::vector<std::vector<std::int64_t>> neighbours_of(const std::vector<std::int6
   return all;
 }
 
+/// The neighbours of the neighbours; none where they are more than can be asked.
+std::vector<LayerCounts> second_neighbours_of(const LayerCounts& layers) {
+  constexpr std::size_t most = 2000;
+  const std::vector<LayerCounts> first = neighbours_of(layers);
+  if (first.size() * first.size() > most) return {};
+  std::set<LayerCounts> all;
+  for (const LayerCounts& one : first)
+    for (LayerCounts& other : neighbours_of(one)) all.insert(std::move(other));
+  for (const LayerCounts& one : first) all.erase(one);
+  all.erase(layers);
+  return {all.begin(), all.end()};
+}
+
 /// The questions of partitions whose bound is below a time in ns, the most promising first.
-std::vector<std::pair<AskedOrder, std::vector<std::int64_t>>> promising(
-    const Scenario& scenario, const std::vector<std::vector<std::int64_t>>& partitions,
-    double below_ns) {
-  std::vector<std::pair<AskedOrder, std::vector<std::int64_t>>> asked;
-  for (const std::vector<std::int64_t>& layers : partitions) {
+std::vector<std::pair<AskedOrder, LayerCounts>> promising(
+    const Scenario& scenario, const std::vector<LayerCounts>& partitions, double below_ns,
+    const std::atomic<bool>* stop) {
+  std::vector<std::pair<AskedOrder, LayerCounts>> asked;
+  for (const LayerCounts& layers : partitions) {
+    if (stop && *stop) break;
     auto one = ask_order(with_layers(scenario, layers));
     if (one && static_cast<double>(one->bound.time) < below_ns)
       asked.emplace_back(*std::move(one), layers);
@@ -93,54 +126,83 @@ std::vector<std::pair<AskedOrder, std::vector<std::int64_t>>> promising(
   return asked;
 }
 
-/// Goes from a partition to a neighbour whose order is faster, as long as there is one, by short
-/// searches. Returns the layers of each stage.
-std::vector<std::int64_t> climb_partitions(Scenario scenario, std::vector<std::int64_t> layers,
-                                           const std::atomic<bool>* stop) {
-  constexpr int searches = 64;  // in all, each with an eighth of the effort
-  scenario.schedule.wish->effort /= 8;
-  scenario.noise.reset();
-  auto best = answer_given(with_layers(scenario, layers), stop);
-  if (!best) return layers;
-  int left = searches;
-  for (bool climbs = true; climbs && left > 0;) {
-    climbs = false;
-    for (auto& [asked, its_layers] :
-         promising(scenario, neighbours_of(layers), best->time_s * 1e9)) {
-      if (left-- == 0 || (stop && *stop)) return layers;
-      auto answer = answer_asked(std::move(asked), stop);
-      if (!answer || !beats(*answer, *best) || !(answer->time_s < best->time_s)) continue;
-      best = std::move(answer);
-      layers = its_layers;
-      climbs = true;
-      break;
-    }
+/// Goes from a partition to one that is near and whose order is faster, as long as there is one, by
+/// short searches. Where the partition has too little memory, the first that has enough is faster.
+class PartitionClimb {
+ public:
+  PartitionClimb(Scenario scenario, LayerCounts layers, const std::atomic<bool>* stop)
+      : scenario_(std::move(scenario)), layers_(std::move(layers)), stop_(stop) {
+    scenario_.schedule.wish->effort /= 8;
+    scenario_.noise.reset();
   }
+
+  /// The layers of each stage.
+  LayerCounts run() {
+    if (const auto first = answer_given(with_layers(scenario_, layers_), stop_)) take(*first);
+    while (climb(neighbours_of(layers_)) || climb(second_neighbours_of(layers_))) {
+    }
+    return layers_;
+  }
+
+ private:
+  void take(const OrderAnswer& answer) {
+    time_s_ = answer.time_s;
+    fits_ = answer.fits;
+  }
+
+  /// Whether one of the partitions is better.
+  bool climb(const std::vector<LayerCounts>& partitions) {
+    const double below = fits_ ? time_s_ * 1e9 : std::numeric_limits<double>::infinity();
+    for (auto& [asked, layers] : promising(scenario_, partitions, below, stop_)) {
+      if (left_-- <= 0 || (stop_ && *stop_)) return false;
+      const auto answer = answer_asked(std::move(asked), stop_);
+      if (!answer || !answer->fits || (fits_ && !(answer->time_s < time_s_))) continue;
+      take(*answer);
+      layers_ = layers;
+      return true;
+    }
+    return false;
+  }
+
+  Scenario scenario_;
+  LayerCounts layers_;
+  const std::atomic<bool>* stop_;
+  double time_s_ = 0;
+  bool fits_ = false;
+  int left_ = 64;  ///< Searches, each with an eighth of the effort.
+};
+
+/// The layers of each stage of the balanced partition. Errors: more stages than layers, and other
+/// faults of the scenario.
+Result<LayerCounts> balanced_layers(const Scenario& scenario) {
+  Scenario roomy = scenario;
+  roomy.cluster.memory.reset();
+  roomy.noise.reset();
+  const auto stand_in = predict_resolved(roomy, Evaluation::fastest);
+  if (!stand_in) return stand_in.problems();
+  LayerCounts layers;
+  for (const Stage& stage : stand_in->setup.partition.stages)
+    layers.push_back(static_cast<std::int64_t>(stage.layers.size()));
   return layers;
 }
 
 /// The answer for a placement. Where the partition is open, it is chosen, too.
 Result<OrderAnswer> answer_placement(const Scenario& scenario, const std::atomic<bool>* stop) {
   if (!scenario.plan.goes_with_order()) return answer_given(scenario, stop);
-  auto asked = ask_order(scenario);
-  if (!asked) return asked.problems();
-  std::vector<std::int64_t> balanced;
-  for (const Stage& stage : asked->stand_in.setup.partition.stages)
-    balanced.push_back(static_cast<std::int64_t>(stage.layers.size()));
-  auto best = answer_asked(*std::move(asked), stop);
-  if (!best) return best;
-  const double balanced_s = best->time_s;
-  best->scenario = with_layers(std::move(best->scenario), balanced);
-  auto layers = climb_partitions(scenario, balanced, stop);
-  if (layers != balanced) {
+  const auto balanced = balanced_layers(scenario);
+  if (!balanced) return balanced.problems();
+  auto best = answer_given(with_layers(scenario, *balanced), stop);
+  const auto balanced_s = best ? std::optional(best->time_s) : std::nullopt;
+  LayerCounts layers = PartitionClimb(scenario, *balanced, stop).run();
+  if (layers != *balanced) {
     auto other = answer_given(with_layers(scenario, layers), stop);
-    if (other && beats(*other, *best)) {
+    if (other && (!best || beats(*other, *best))) {
       best = std::move(other);
     } else {
-      layers = balanced;
+      layers = *balanced;
     }
   }
-  best->partition = ChosenPartition{std::move(layers), balanced_s};
+  if (best) best->partition = ChosenPartition{std::move(layers), balanced_s};
   return best;
 }
 
@@ -149,7 +211,7 @@ Result<OrderAnswer> answer_placement(const Scenario& scenario, const std::atomic
 TriedPlacement tried(const Scenario& scenario, const Result<OrderAnswer>& answer) {
   const std::string placement(name(scenario.schedule.wish->placement));
   if (!answer) return {placement, std::nullopt, answer.problems().front().message};
-  return {placement, answer->time_s, ""};
+  return {placement, answer->decisive_time_s(), ""};
 }
 
 /// Adds a published order, unless there is a better one of this name.
@@ -194,11 +256,13 @@ Result<OrderAnswer> answer_order(Scenario scenario, const std::atomic<bool>* sto
 }
 
 std::string gap_text(const OrderAnswer& answer) {
-  const std::string where =
-      answer.problem.limits.empty() ? "any order" : "any order within this memory";
-  if (answer.gap() <= 5e-7) return fmt::format("no order{} is faster", where.substr(9));
-  return fmt::format("at most {:.{}f} % above {}", 100 * answer.gap(), answer.gap() < 0.001 ? 3 : 1,
-                     where);
+  std::string where;
+  if (answer.partition)
+    where = answer.placements.empty() ? " of this partition" : " of these partitions";
+  if (!answer.problem.limits.empty()) where += " within this memory";
+  if (answer.gap() <= 5e-7) return fmt::format("no order{} is faster", where);
+  return fmt::format("at most {:.{}f} % above any order{}", 100 * answer.gap(),
+                     answer.gap() < 0.001 ? 3 : 1, where);
 }
 
 std::string longer_text(double time_s, double than_s) {
@@ -221,7 +285,7 @@ std::string placements_text(const OrderAnswer& answer) {
       text += " cannot run: " + one.why_not;
     } else if (&one != &answer.placements.front()) {
       text += fmt::format(" takes {}, {}", time_in_words(*one.time_s),
-                          longer_text(*one.time_s, answer.time_s));
+                          longer_text(*one.time_s, answer.decisive_time_s()));
     }
   }
   return text;
@@ -230,9 +294,10 @@ std::string placements_text(const OrderAnswer& answer) {
 /// "5, 4, 4, 3 layers; balanced takes 31 ms, 2.0 % longer".
 std::string partition_text(const OrderAnswer& answer) {
   const ChosenPartition& chosen = *answer.partition;
-  return fmt::format("{} layers; balanced takes {}, {}", fmt::join(chosen.layers, ", "),
-                     time_in_words(chosen.balanced_s),
-                     longer_text(chosen.balanced_s, answer.time_s));
+  std::string text = fmt::format("{} layers; balanced ", fmt::join(chosen.layers, ", "));
+  if (!chosen.balanced_s) return text + "has too little memory";
+  return text + fmt::format("takes {}, {}", time_in_words(*chosen.balanced_s),
+                            longer_text(*chosen.balanced_s, answer.time_s));
 }
 
 /// "95 % of the runs take at most 31 ms; 32 ms in the order that is the fastest without it".

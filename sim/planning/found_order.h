@@ -38,34 +38,45 @@ struct NoisyOrder {
 /// A partition that was chosen together with the order.
 struct ChosenPartition {
   std::vector<std::int64_t> layers;  ///< Of each stage.
-  double balanced_s = 0;             ///< The time of the best order for the balanced partition.
+  /// The time of the best order for the balanced partition; nothing: it has too little memory.
+  std::optional<double> balanced_s;
 };
 
 /// A placement that was tried, with the best order found for it.
 struct TriedPlacement {
   std::string name;
-  std::optional<double> time_s;  ///< From the first op to the last; nothing: it cannot run.
+  /// From the first op to the last; with noise the iteration time that kNoisyShare of the runs do
+  /// not exceed. Nothing: it cannot run.
+  std::optional<double> time_s;
   std::string why_not;
 };
 
 /// The answer, before it is part of the scenario.
 struct OrderAnswer {
-  Scenario scenario;              ///< With the order found.
-  OrderProblem problem;           ///< The question.
-  OrderBound bound;               ///< Of any order of that question.
+  Scenario scenario;     ///< With the order found.
+  OrderProblem problem;  ///< The question.
+  /// Of any order of that question; with several placements, of the one whose bound is the least.
+  OrderBound bound;
   double time_s = 0;              ///< Of the order found, from the first op to the last.
   Bytes peak_memory;              ///< Of its fullest device.
+  bool fits = true;               ///< Within the memory of every device, when simulated.
   std::vector<NamedOrder> named;  ///< The fastest first.
   /// With schedule.placement: auto, all that the scenario can have, the chosen one first.
   std::vector<TriedPlacement> placements = {};
   std::optional<ChosenPartition> partition = {};  ///< With plan.partition: auto.
   std::optional<NoisyOrder> noisy = {};           ///< With noise.
 
+  /// What decides between two answers: with noise the time of their slow runs.
+  double decisive_time_s() const { return noisy ? noisy->time_s : time_s; }
   /// How much the order is above the bound at most, as a share.
   double gap() const {
     return bound.time > 0 ? time_s * 1e9 / static_cast<double>(bound.time) - 1 : 0;
   }
 };
+
+/// The overrides for an order that is searched: a wish for it, such as schedule.placement, leaves
+/// the order open, too.
+std::vector<std::string> for_open_order(std::vector<std::string> overrides);
 
 /// The scenario with its order left open, on the devices of its own schedule; one that leaves it
 /// open stays as it is. `overrides` are those with which it was read. Errors: schedule.file gives

@@ -203,11 +203,12 @@ void try_named(const Scenario& open, const std::vector<std::pair<std::string, Op
         named.fits = named.fits && held[d] <= limit.room[d];
     }
     const Bytes peak = highest_peak(*outcome);
-    const bool is_better = named.time_s < answer.time_s ||
+    const bool is_better = !answer.fits || named.time_s < answer.time_s ||
                            (named.time_s == answer.time_s && peak < answer.peak_memory);
     if (named.fits && is_better) {
       answer.time_s = named.time_s;
       answer.peak_memory = peak;
+      answer.fits = true;
       answer.scenario.schedule.wish->found = scenario.schedule.wish->found;
     }
     answer.named.push_back(std::move(named));
@@ -221,11 +222,11 @@ void choose_for_noise(const NoiseSection& noise, const OrderSearchOptions& optio
                       const std::vector<std::pair<std::string, OpLists>>& published,
                       OrderAnswer& answer) {
   const auto calm = sample_order(answer.scenario, noise, *answer.scenario.schedule.wish->found);
-  if (!calm) return;
-  SampledOrder best = *calm;
+  std::optional<SampledOrder> best = calm;
   const auto try_lists = [&](OpLists lists) {
+    if (options.stop && *options.stop) return;
     const auto other = sample_order(answer.scenario, noise, std::move(lists));
-    if (other && other->slow_s < best.slow_s) best = *other;
+    if (other && (!best || other->slow_s < best->slow_s)) best = other;
   };
   for (const auto& [name, lists] : published) {
     const auto named = std::find_if(answer.named.begin(), answer.named.end(),
@@ -234,13 +235,16 @@ void choose_for_noise(const NoiseSection& noise, const OrderSearchOptions& optio
     try_lists(op_lists(answer.problem, *device_orders(answer.problem, lists)));
   }
   for (const double slack : {0.25, 0.5, 1.0}) {
+    if (options.stop && *options.stop) break;
     const FoundOrder found = search_order(with_slack(answer.problem, slack), options);
     try_lists(op_lists(answer.problem, found.orders));
   }
-  answer.noisy = NoisyOrder{best.slow_s, calm->slow_s};
-  answer.time_s = best.time_s;
-  answer.peak_memory = best.peak;
-  answer.scenario.schedule.wish->found = best.lists;
+  if (!best) return;
+  answer.noisy = NoisyOrder{best->slow_s, calm ? calm->slow_s : best->slow_s};
+  answer.time_s = best->time_s;
+  answer.peak_memory = best->peak;
+  answer.fits = true;
+  answer.scenario.schedule.wish->found = best->lists;
 }
 
 }  // namespace
@@ -298,6 +302,7 @@ Result<OrderAnswer> answer_asked(AskedOrder asked, const std::atomic<bool>* stop
   if (!outcome) return outcome.problems();
   answer.time_s = time_of_ops(*outcome);
   answer.peak_memory = highest_peak(*outcome);
+  answer.fits = outcome->fits().value_or(true);
   try_named(asked.scenario, all, answer);
   if (asked.scenario.noise) choose_for_noise(*asked.scenario.noise, options, all, answer);
   answer.scenario.noise = asked.scenario.noise;

@@ -33,7 +33,7 @@ std::optional<Diagnostic> check_scenario(const Scenario& scenario) {
                        fmt::format("a planned partition does not go with the schedule '{}'",
                                    scenario.schedule.rule->name),
                        scenario.schedule.wish
-                           ? "plan.partition: auto chooses it with the order, for `plumbline order`"
+                           ? "plan.partition: auto chooses it with the order"
                            : "it says how many stages each device has; take partition: balanced");
   }
   if (scenario.schedule.whole_model()) {

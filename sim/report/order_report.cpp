@@ -62,8 +62,9 @@ void add_choices(const OrderAnswer& answer, Json& json) {
     json["placements"].push_back(std::move(placement));
   }
   if (answer.partition) {
-    json["partition"] = {{"layers", answer.partition->layers},
-                         {"balanced_s", answer.partition->balanced_s}};
+    json["partition"] = {{"layers", answer.partition->layers}, {"balanced_s", nullptr}};
+    if (answer.partition->balanced_s)
+      json["partition"]["balanced_s"] = *answer.partition->balanced_s;
   }
   if (answer.noisy) {
     json["noise"] = {{"share", kNoisyShare},

@@ -479,6 +479,17 @@ Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* mo
   return leaves_placement_open(root) ? read_each_placement(root, model) : read_tree(root, model);
 }
 
+void put_notes_first(const std::vector<std::string>& notes, Scenario& scenario) {
+  const auto put = [&](Scenario& one) {
+    one.notes.insert(one.notes.begin(), notes.begin(), notes.end());
+  };
+  put(scenario);
+  if (!scenario.schedule.wish || !scenario.schedule.wish->others) return;
+  std::vector<Scenario> others = *scenario.schedule.wish->others;
+  for (Scenario& other : others) put(other);
+  scenario.schedule.wish->others = std::make_shared<const std::vector<Scenario>>(std::move(others));
+}
+
 Result<Scenario> read_overridden(YamlNode& root, const std::vector<std::string>& overrides) {
   OpenedScenario opened{std::move(root), {}};
   auto scenario = read_opened(opened, overrides);
@@ -495,7 +506,7 @@ Result<Scenario> read_opened(OpenedScenario& opened, const std::vector<std::stri
   if (!scenario) return scenario;
   if (auto note = assumption_note(opened.assumed, opened.root))
     log.notes.insert(log.notes.begin(), *std::move(note));
-  scenario->notes.insert(scenario->notes.begin(), log.notes.begin(), log.notes.end());
+  put_notes_first(log.notes, *scenario);
   return scenario;
 }
 

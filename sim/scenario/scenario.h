@@ -140,4 +140,7 @@ Result<Scenario> read_opened(OpenedScenario& opened, const std::vector<std::stri
 /// section; the section itself is then ignored.
 Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model = nullptr);
 
+/// Puts notes in front of those of the scenario, whatever its placement will be.
+void put_notes_first(const std::vector<std::string>& notes, Scenario& scenario);
+
 }  // namespace plumbline

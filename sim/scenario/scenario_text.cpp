@@ -58,7 +58,7 @@ Result<Scenario> ScenarioText::read(const std::vector<const YamlOverride*>& chan
   auto scenario = read_scenario_tree(root, model_is_known ? model_.get() : nullptr);
   if (!scenario) return scenario;
   if (auto note = assumption_note(assumed_, root)) log.notes.insert(log.notes.begin(), *note);
-  scenario->notes.insert(scenario->notes.begin(), log.notes.begin(), log.notes.end());
+  put_notes_first(log.notes, *scenario);
   return scenario;
 }
 

@@ -38,7 +38,7 @@ def test_real_runs_stand_beside_their_predictions():
 
 
 def test_several_scenarios_one_of_them_a_dict():
-    validation = plumbline.validate([FOUR, TWO], backend="synthetic", iterations=1, warm_up=0)
+    validation = plumbline.validate((FOUR, TWO), backend="synthetic", iterations=1, warm_up=0)
     assert [run.predicted for run in validation.runs] == [0.033, 0.009]
 
 
@@ -50,6 +50,10 @@ def test_what_cannot_be_run_is_refused():
     assert caught.value.help == "did you mean 'cuda'?"
     with pytest.raises(ValueError, match="iterations is -1"):
         plumbline.validate(FOUR, backend="synthetic", iterations=-1)
+    with pytest.raises(TypeError, match="tolerance is a number"):
+        plumbline.validate(FOUR, backend="synthetic", tolerance="x")
+    with pytest.raises(TypeError, match="backend is a text"):
+        plumbline.validate(FOUR, backend=3)
     with pytest.raises(plumbline.FileError, match="nowhere.yaml"):
         plumbline.validate("nowhere.yaml", backend="synthetic")
 

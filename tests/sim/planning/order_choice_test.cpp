@@ -118,7 +118,7 @@ TEST_CASE("the partition that goes with the order is nearly always the best of a
     CAPTURE(text);
     const OrderAnswer chosen = answer_of(text);
     REQUIRE(chosen.partition);
-    CHECK(chosen.time_s <= chosen.partition->balanced_s);
+    CHECK(chosen.time_s <= chosen.partition->balanced_s.value_or(0));
     const OrderAnswer balanced = answer_of(text, {"plan.partition=balanced"});
     CHECK(chosen.partition->balanced_s == balanced.time_s);
     double least = chosen.time_s;
@@ -136,6 +136,76 @@ TEST_CASE("the partition that goes with the order is nearly always the best of a
     CHECK(again->time_s == chosen.time_s);
   }
   CHECK(best >= 10);
+}
+
+/// Layers of so many ms, with backwards twice as long.
+std::string loop_of(const std::vector<int>& forward) {
+  std::string text = "version: 1\nname: case\nmodel:\n  layers:";
+  for (std::size_t i = 0; i < forward.size(); ++i) {
+    text += fmt::format("\n    - {{name: l{}, forward: {} ms, backward: {} ms, activation: 1 MiB}}",
+                        i, forward[i], 2 * forward[i]);
+  }
+  return text +
+         "\ncluster: {devices: 2}\nplan: {partition: auto}\n"
+         "schedule: {name: auto, placement: looped, micro_batches: 3}\n";
+}
+
+TEST_CASE("where a device has several stages, two layers may have to move at once") {
+  CHECK(answer_of(loop_of({1, 2, 2, 1, 3, 5})).time_s <= 0.072 + 1e-9);
+  CHECK(answer_of(loop_of({5, 5, 3, 5, 1, 1})).time_s <= 0.100 + 1e-9);
+}
+
+TEST_CASE("what no order beats is said of the partition alone") {
+  const OrderAnswer open = answer_of(loop_of({1, 2, 2, 1, 3, 5}));
+  CHECK(gap_text(open).find("of this partition") != std::string::npos);
+  const OrderAnswer given = answer_of(loop_of({1, 2, 2, 1, 3, 5}), {"plan.partition=balanced"});
+  CHECK(gap_text(given).find("partition") == std::string::npos);
+}
+
+TEST_CASE("where the balanced partition has too little memory, another one is found") {
+  const std::string text = R"(version: 1
+name: case
+model:
+  layers:
+    - {name: a, forward: 1 ms, backward: 2 ms, parameters: 100 MiB, activation: 1 MiB}
+    - {name: b, forward: 1 ms, backward: 2 ms, parameters: 100 MiB, activation: 1 MiB}
+    - {name: c, forward: 1 ms, backward: 2 ms, parameters: 100 MiB, activation: 1 MiB}
+    - {name: d, forward: 3 ms, backward: 6 ms, parameters: 1 MiB, activation: 1 MiB}
+cluster: {devices: 2, memory: 500 MiB}
+plan: {partition: auto}
+schedule: {name: auto, micro_batches: 4}
+)";
+  const auto balanced = found(text, {"plan.partition=balanced"});
+  REQUIRE_FALSE(balanced);
+  CHECK(balanced.problems().front().fault == Fault::infeasible);
+  const OrderAnswer open = answer_of(text);
+  CHECK(open.fits);
+  CHECK(open.partition->layers == std::vector<std::int64_t>{2, 2});
+  CHECK_FALSE(open.partition->balanced_s);
+  CHECK_FALSE(found(text, {"cluster.memory=100 MiB"}));
+}
+
+TEST_CASE("notes of what was read stay, whichever placement wins") {
+  const auto scenario = parse_scenario(
+      text_source("case.yaml", kCase),
+      {"model.layers=[{name: a, forward: 1 ms, backward: 1 ms}, {name: b, forward: 1 ms, "
+       "backward: 1 ms}, {name: c, forward: 1 ms, backward: 1 ms}, {name: d, forward: 1 ms, "
+       "backward: 1 ms}]",
+       "cluster.devices=2", "plan.stages=4"});
+  REQUIRE(scenario);
+  REQUIRE(scenario->schedule.wish->others);
+  for (const Scenario& other : *scenario->schedule.wish->others)
+    CHECK(other.notes.front() == scenario->notes.front());
+  CHECK(scenario->notes.front().find("model.uniform") == 0);
+}
+
+TEST_CASE("for `order` a wish is enough: it leaves the order open") {
+  using Texts = std::vector<std::string>;
+  CHECK(for_open_order({"schedule.placement=auto"}) ==
+        Texts{"schedule.placement=auto", "schedule.name=auto"});
+  CHECK(for_open_order({"plan.partition=auto"}).size() == 2);
+  CHECK(for_open_order({"schedule.name=auto", "schedule.effort=2"}).size() == 2);
+  CHECK(for_open_order({"plan.partition=balanced"}).size() == 1);
 }
 
 TEST_CASE("a partition that is open needs an order that is open") {
