@@ -57,20 +57,36 @@ def texts(cell):
     return printed, values
 
 
-def run_in_jupyter(path):
-    """The cells after Jupyter has run them with this Python, and those of the file: (kept, made) of each code cell."""
-    import nbformat
+def execute(notebook):
+    """Lets Jupyter run the cells with this Python, whatever the machine's kernels are."""
     from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
 
     class OfThisPython(AsyncKernelManager):
-        """Starts the kernel with this Python, whatever the machine's kernels are."""
-
         def format_kernel_cmd(self, extra_arguments=None):
             command = super().format_kernel_cmd(extra_arguments)
             return [sys.executable, *command[1:]]
 
+    NotebookClient(notebook, timeout=120, kernel_manager_class=OfThisPython, kernel_name="python3").execute()
+
+
+def why_no_jupyter():
+    """Why no kernel starts here; "" if one does."""
+    try:
+        import ipykernel  # noqa: F401
+        import nbformat
+
+        execute(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")]))
+    except Exception as error:
+        return f"Jupyter starts no kernel here (packages python3-nbclient, python3-ipykernel): {error}"
+    return ""
+
+
+def run_in_jupyter(path):
+    """The cells after Jupyter has run them, and those of the file: (kept, made) of each code cell."""
+    import nbformat
+
     kept = nbformat.read(path, as_version=4)
     made = nbformat.read(path, as_version=4)
-    NotebookClient(made, timeout=120, kernel_manager_class=OfThisPython, kernel_name="python3").execute()
+    execute(made)
     return [(texts(a), texts(b)) for a, b in zip(kept.cells, made.cells) if a.cell_type == "code"]

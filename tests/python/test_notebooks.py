@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notebooks import run, run_in_jupyter
+from notebooks import run, run_in_jupyter, why_no_jupyter
 
 NOTEBOOKS = sorted(Path("examples/notebooks").glob("*.ipynb"))
 
@@ -19,10 +19,15 @@ def test_outputs(path):
     assert not differences
 
 
+@pytest.fixture(scope="module")
+def jupyter():
+    missing = why_no_jupyter()
+    if missing:
+        pytest.skip(missing)
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_in_jupyter(path):
-    pytest.importorskip("nbclient", reason="without Jupyter (packages python3-nbclient, python3-ipykernel)")
-    pytest.importorskip("ipykernel", reason="without a kernel for Jupyter (package python3-ipykernel)")
+def test_in_jupyter(path, jupyter):
     for kept, made in run_in_jupyter(path):
         assert made == kept
 
