@@ -228,11 +228,11 @@ void choose_for_noise(const NoiseSection& noise, const OrderSearchOptions& optio
     const auto other = sample_order(answer.scenario, noise, std::move(lists));
     if (other && (!best || other->slow_s < best->slow_s)) best = other;
   };
-  for (const auto& [name, lists] : published) {
+  for (const auto& order : published) {
     const auto named = std::find_if(answer.named.begin(), answer.named.end(),
-                                    [&](const NamedOrder& one) { return one.name == name; });
+                                    [&](const NamedOrder& one) { return one.name == order.first; });
     if (named == answer.named.end() || !named->fits) continue;
-    try_lists(op_lists(answer.problem, *device_orders(answer.problem, lists)));
+    try_lists(op_lists(answer.problem, *device_orders(answer.problem, order.second)));
   }
   for (const double slack : {0.25, 0.5, 1.0}) {
     if (options.stop && *options.stop) break;
