@@ -265,6 +265,8 @@ std::string gap_text(const OrderAnswer& answer) {
                      answer.gap() < 0.001 ? 3 : 1, where);
 }
 
+std::string time_in_words(double time_s) { return to_text(round_up(time_s * 1e9 - 0.5)); }
+
 std::string longer_text(double time_s, double than_s) {
   const double change = than_s > 0 ? time_s / than_s - 1 : 0;
   if (std::abs(change) < 5e-6) return "the same";
@@ -273,8 +275,6 @@ std::string longer_text(double time_s, double than_s) {
 }
 
 namespace {
-
-std::string time_in_words(double time_s) { return to_text(round_up(time_s * 1e9 - 0.5)); }
 
 /// "v; looped takes 31 ms, 2.0 % longer".
 std::string placements_text(const OrderAnswer& answer) {

@@ -100,6 +100,9 @@ Result<Scenario> find_order(Scenario scenario);
 /// The same in words: "at most 1.8 % above any order within this memory".
 std::string gap_text(const OrderAnswer& answer);
 
+/// "82.6 ms".
+std::string time_in_words(double time_s);
+
 /// "3.2 % longer", "0.041 % shorter" or "the same".
 std::string longer_text(double time_s, double than_s);
 

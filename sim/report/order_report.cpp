@@ -10,14 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/quantity.h"
 
 namespace plumbline {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string time_in_words(double time_s) { return to_text(round_up(time_s * 1e9 - 0.5)); }
 
 std::string reason_text(const OrderReport& report) {
   const OrderBound& bound = report.answer.bound;

@@ -83,6 +83,12 @@ TEST_CASE("all placements hold as many activations of a whole device") {
     for (const std::int64_t room : answer.problem.limits.front().room)
       CHECK(room == limit * static_cast<int>(chunks));
   }
+  const auto read = parse_scenario(text_source("case.yaml", kCase), {"schedule.in_flight=3"});
+  REQUIRE(read);
+  CHECK(read->schedule.wish->in_flight->value == 3);
+  REQUIRE(read->schedule.wish->others->size() == 2);
+  for (const Scenario& other : *read->schedule.wish->others)
+    CHECK(other.schedule.wish->in_flight->value == 6);
 }
 
 TEST_CASE("a placement is found for all commands, and noted") {
