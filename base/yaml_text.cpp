@@ -149,6 +149,18 @@ Pieces FlowMap::pieces() && {
   return std::move(pieces_);
 }
 
+Pieces flow_list_of(std::vector<Pieces> items) {
+  Pieces all;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i + 1 < items.size()) items[i].back() += ',';
+    all.insert(all.end(), std::make_move_iterator(items[i].begin()),
+               std::make_move_iterator(items[i].end()));
+  }
+  all.front().insert(0, 1, '[');
+  all.back() += ']';
+  return all;
+}
+
 Pieces flow_list(Pieces items) {
   if (items.empty()) return {"[]"};
   for (std::size_t i = 0; i + 1 < items.size(); ++i) items[i] += ',';

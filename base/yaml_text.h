@@ -36,6 +36,8 @@ class FlowMap {
 
 /// "[item, ...]".
 Pieces flow_list(Pieces items);
+/// The same of items in pieces, each with at least one.
+Pieces flow_list_of(std::vector<Pieces> items);
 
 /// Adds `lead` and the pieces to `text`. Pieces that do not fit go to the next lines, which are
 /// indented further than the lead.

@@ -153,6 +153,23 @@ std::string updates_line(const Calibration& calibration) {
                      percent(*calibration.updates_at_once - 1));
 }
 
+/// A line on the size that others' work slows down the most; "" where that was not measured.
+std::string beside_work_line(const MeasuredLink& link) {
+  if (link.busy.empty()) return "";
+  const BusyTransfers& busy = link.busy.back();
+  const Link at_rest{link.latency, link.bandwidth, link.table};
+  const auto ratio = [&](const std::pair<Bytes, Duration>& row) {
+    return seconds(row.second) / std::max(seconds(at_rest.time_of(row.first).whole()), 1e-9);
+  };
+  const auto slowest =
+      std::max_element(busy.table.begin(), busy.table.end(),
+                       [&](const auto& a, const auto& b) { return ratio(a) < ratio(b); });
+  if (slowest == busy.table.end()) return "";
+  return fmt::format("            {} take {} while {} other devices compute, and {} at rest\n",
+                     to_text(slowest->first), to_text(slowest->second), busy.workers,
+                     to_text(at_rest.time_of(slowest->first).whole()));
+}
+
 std::string link_lines(const Profile& profile) {
   std::string lines;
   for (const MeasuredLink& link : profile.links) {
@@ -161,6 +178,7 @@ std::string link_lines(const Profile& profile) {
                          to_text(link.latency),
                          link.bandwidth ? to_text(*link.bandwidth) : "any bandwidth",
                          percent(fit ? fit->largest_residual : 0), link.table.size());
+    lines += beside_work_line(link);
   }
   return lines;
 }

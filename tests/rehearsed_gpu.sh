@@ -49,6 +49,7 @@ END
 call calibrate examples/networks/mlp-wide.network.yaml --backend cuda --devices 4 --batch 512 --most-time 3 -o "$work/mlp.profile.yaml"
 check 'layers are calibrated' test "$code" -eq 0
 check 'with links' says 'link      copy: '
+check 'which take longer while others load the memory' says ' while 2 other devices compute, and '
 cp examples/networks/mlp-wide.network.yaml "$work/"
 cat >"$work/mlp.yaml" <<'END'
 version: 1

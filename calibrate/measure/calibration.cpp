@@ -481,7 +481,8 @@ void measure_between(CalibrationDevices& devices, const Network& network,
                      const CalibrationOptions& options, Profile& profile) {
   profile.algorithms = devices.algorithms();
   profile.overheads = devices.overheads(network, options);
-  profile.links = devices.links(transfer_sizes(network, options));
+  profile.links = devices.links(network, layers_of_devices(network, options), options,
+                                transfer_sizes(network, options));
 }
 
 }  // namespace plumbline

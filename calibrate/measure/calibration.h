@@ -179,8 +179,13 @@ class CalibrationDevices {
   virtual void take_algorithms(const std::map<std::string, std::string>& /*algorithms*/) {}
   /// The links between them, measured with tensors of these ascending sizes. The first link is the
   /// one between neighbours in a run. Times exclude the hand-over of overheads(), which a
-  /// prediction adds.
-  virtual std::vector<MeasuredLink> links(const std::vector<Bytes>& /*sizes*/) { return {}; }
+  /// prediction adds. With options.slowdown also while other devices work on the network, where
+  /// that can matter. Called after the walks.
+  virtual std::vector<MeasuredLink> links(const Network& /*network*/, const StageLayers& /*stages*/,
+                                          const CalibrationOptions& /*options*/,
+                                          const std::vector<Bytes>& /*sizes*/) {
+    return {};
+  }
 };
 
 /// The batches of the options, ascending, each once.

@@ -114,9 +114,6 @@ struct CleanSamples {
 
 CleanSamples clean(const std::vector<ClockedSample>& samples);
 
-/// The times of transfers of several sizes.
-using TransferTable = std::vector<std::pair<Bytes, Duration>>;
-
 /// The line latency + bytes / bandwidth that fits a table, and its largest residual.
 struct LinkFit {
   Duration latency{};

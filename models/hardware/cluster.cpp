@@ -14,19 +14,18 @@ namespace plumbline {
 
 namespace {
 
-/// The time of a transfer by a table that is not empty.
-Duration tabled_time(const Link& link, Bytes bytes) {
-  const auto& table = link.table;
+/// The time of a transfer by a table that is not empty, over a link with this bandwidth.
+Duration tabled_time(const TransferTable& table, std::optional<BytesPerSecond> bandwidth,
+                     Bytes bytes) {
   const auto next = std::lower_bound(table.begin(), table.end(), bytes,
                                      [](const auto& row, Bytes size) { return row.first < size; });
   if (next == table.begin()) {
     const auto& [size, time] = table.front();
-    return link.bandwidth ? time - transfer_time(size - bytes, *link.bandwidth) : time;
+    return bandwidth ? time - transfer_time(size - bytes, *bandwidth) : time;
   }
   const auto& [size, time] = *std::prev(next);
   const Bytes more = bytes - size;
-  if (next == table.end())
-    return link.bandwidth ? time + transfer_time(more, *link.bandwidth) : time;
+  if (next == table.end()) return bandwidth ? time + transfer_time(more, *bandwidth) : time;
   const double share =
       static_cast<double>(more.count) / static_cast<double>((next->first - size).count);
   return time + Duration{std::llround(share * static_cast<double>((next->second - time).count()))};
@@ -36,9 +35,25 @@ Duration tabled_time(const Link& link, Bytes bytes) {
 
 TransferTime Link::time_of(Bytes bytes) const {
   if (table.empty()) return {bandwidth ? transfer_time(bytes, *bandwidth) : Duration{}, latency};
-  const Duration whole = std::max(tabled_time(*this, bytes), Duration{});
+  const Duration whole = std::max(tabled_time(table, bandwidth, bytes), Duration{});
   const Duration before = std::min(latency, whole);
   return {whole - before, before};
+}
+
+std::vector<double> Link::factors_of(Bytes bytes, Duration before) const {
+  const Duration rest = time_of(bytes).whole() + before;
+  if (busy.empty() || rest.count() <= 0) return {};
+  std::vector<double> factors = {1};
+  for (const BusyTransfers& measured : busy) {
+    const Duration time = tabled_time(measured.table, bandwidth, bytes) + before;
+    const double last = factors.back();
+    const double factor =
+        std::max(1.0, static_cast<double>(time.count()) / static_cast<double>(rest.count()));
+    const auto from = static_cast<std::uint32_t>(factors.size() - 1);
+    for (std::uint32_t working = from + 1; working <= measured.workers; ++working)
+      factors.push_back(last + (factor - last) * (working - from) / (measured.workers - from));
+  }
+  return factors;
 }
 
 std::uint32_t Cluster::device_count() const {

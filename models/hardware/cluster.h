@@ -20,6 +20,17 @@ struct TransferTime {
   Duration whole() const { return flow + latency; }
 };
 
+/// Measured times of transfers by ascending size.
+using TransferTable = std::vector<std::pair<Bytes, Duration>>;
+
+/// The times of transfers while `workers` devices compute that are no end of their link.
+struct BusyTransfers {
+  std::uint32_t workers = 1;
+  TransferTable table;
+
+  friend bool operator==(const BusyTransfers&, const BusyTransfers&) = default;
+};
+
 /// The cost of one path between two devices: a latency, which occupies nothing, and a bandwidth. No
 /// bandwidth = unlimited.
 struct Link {
@@ -27,12 +38,19 @@ struct Link {
   std::optional<BytesPerSecond> bandwidth;
   /// Measured times of whole transfers, by ascending size. Between its smallest and its largest
   /// size the table counts and the line does not.
-  std::vector<std::pair<Bytes, Duration>> table{};
+  TransferTable table{};
+  /// The same while others compute, by ascending number of them; empty: they make no difference.
+  std::vector<BusyTransfers> busy{};
 
   /// The time of a transfer: latency + bytes / bandwidth. With a table, the time on the straight
   /// line between the two measured sizes next to `bytes`. Beyond the table, the time of the size at
   /// its end, and bytes / bandwidth for the difference. What is longer than the latency is flow.
   TransferTime time_of(Bytes bytes) const;
+  /// The factors of that time, with `before` added to it, while 0, 1, ... other devices compute;
+  /// the last one is for all more. The tables of `busy` are looked up in the same way. Between
+  /// their numbers of workers the time grows evenly. Empty without such tables. `before` belongs to
+  /// every transfer, and is in no table.
+  std::vector<double> factors_of(Bytes bytes, Duration before) const;
 
   friend bool operator==(const Link&, const Link&) = default;
 };

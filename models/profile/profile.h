@@ -13,6 +13,7 @@
 
 #include "base/number_format.h"
 #include "base/units.h"
+#include "models/hardware/cluster.h"
 #include "models/kernels/published_errors.h"
 #include "models/ops/layer_op.h"
 #include "models/profile/layer_graph.h"
@@ -150,7 +151,9 @@ struct MeasuredLink {
   std::string kind;
   Duration latency{};
   std::optional<BytesPerSecond> bandwidth;
-  std::vector<std::pair<Bytes, Duration>> table;
+  TransferTable table;
+  /// The same while others compute, by ascending number of them; empty if that was not measured.
+  std::vector<BusyTransfers> busy{};
 };
 
 /// "blocking copy": the name of a link of this kind whose transfers hold the streams of both ends,

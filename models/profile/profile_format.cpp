@@ -57,6 +57,22 @@ const SectionFormat& block_format() {
   return block;
 }
 
+const SectionFormat& busy_transfers_format() {
+  static const SectionFormat busy = {
+      .name = "busy_transfers",
+      .text = "The times of transfers while other devices compute.",
+      .keys = {{.name = "workers",
+                .values = {count(1, 10'000)},
+                .text = "The number of devices that computed meanwhile, beside the two between "
+                        "which the transfers went.",
+                .required = true},
+               {.name = "table",
+                .values = {list({list({bytes(), duration()}, 2, 2)})},
+                .text = "Pairs of a size and the time that it took, as in the link's own table.",
+                .required = true}}};
+  return busy;
+}
+
 const SectionFormat& measured_link_format() {
   static const SectionFormat link = {
       .name = "measured_link",
@@ -70,7 +86,11 @@ const SectionFormat& measured_link_format() {
                {"table",
                 {list({list({bytes(), duration()}, 2, 2)})},
                 "Pairs of a size and the time that it took: [1 MiB, 95 us]. `link: measured` looks "
-                "sizes up here, and takes the line of latency and bandwidth beyond the table."}}};
+                "sizes up here, and takes the line of latency and bandwidth beyond the table."},
+               {"busy",
+                {list({section(&busy_transfers_format)})},
+                "The same while other devices compute, by their number. A prediction takes the "
+                "time for as many as compute just then."}}};
   return link;
 }
 

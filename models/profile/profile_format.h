@@ -12,6 +12,7 @@ const SectionFormat& profile_format();
 const SectionFormat& provenance_format();
 const SectionFormat& measurement_format();
 const SectionFormat& block_format();
+const SectionFormat& busy_transfers_format();
 const SectionFormat& measured_link_format();
 const SectionFormat& slowdown_format();
 const SectionFormat& in_flight_format();

@@ -210,25 +210,61 @@ class ProfileReader {
       if (auto kind = section.text("kind")) link.kind = kind->value;
       if (auto latency = section.duration("latency")) link.latency = latency->value;
       if (auto rate = section.bandwidth("bandwidth")) link.bandwidth = rate->value;
-      if (section.has("table")) {
-        if (const std::vector<YamlNode>* rows = section.list("table")) {
-          for (const YamlNode& row : *rows) {
-            const std::string path = section.path_of("table");
-            if (row.kind != YamlNode::Kind::sequence || row.items.size() != 2) {
-              section.error(row.mark, fmt::format("a row of {} is no pair of size and time", path),
-                            "such as [1 MiB, 95 us]");
-              continue;
-            }
-            const auto size = read_bytes(row.items[0], path, problems_);
-            const auto time = read_duration(row.items[1], path, problems_);
-            if (size && time) link.table.emplace_back(*size, *time);
-          }
-        }
-      } else {
-        section.child("table");
-      }
+      read_transfer_times(section, "table", link.table);
+      read_busy_transfers(section, link);
       section.finish();
       model_.profile.links.push_back(std::move(link));
+    }
+  }
+
+  void read_transfer_times(SectionReader& link, std::string_view key, TransferTable& table) {
+    if (!link.has(key)) {
+      link.child(key);
+      return;
+    }
+    const std::vector<YamlNode>* rows = link.list(key);
+    if (!rows) return;
+    const std::string path = link.path_of(key);
+    for (const YamlNode& row : *rows) {
+      if (row.kind != YamlNode::Kind::sequence || row.items.size() != 2) {
+        link.error(row.mark, fmt::format("a row of {} is no pair of size and time", path),
+                   "such as [1 MiB, 95 us]");
+        continue;
+      }
+      const auto size = read_bytes(row.items[0], path, problems_);
+      const auto time = read_duration(row.items[1], path, problems_);
+      if (size && time) table.emplace_back(*size, *time);
+    }
+  }
+
+  void read_busy_transfers(SectionReader& link_section, MeasuredLink& link) {
+    if (!link_section.has("busy")) {
+      link_section.child("busy");
+      return;
+    }
+    const std::vector<YamlNode>* nodes = link_section.list("busy");
+    if (!nodes) return;
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      SectionReader section((*nodes)[i], fmt::format("{}[{}]", link_section.path_of("busy"), i),
+                            busy_transfers_format(), problems_);
+      section.require("workers");
+      section.require("table");
+      BusyTransfers busy;
+      if (auto workers = section.count("workers"))
+        busy.workers = static_cast<std::uint32_t>(workers->value);
+      read_transfer_times(section, "table", busy.table);
+      section.finish();
+      if (!link.busy.empty() && busy.workers <= link.busy.back().workers) {
+        section.error(section.mark_of("workers"),
+                      fmt::format("{} is not more than before", section.path_of("workers")),
+                      "the entries are in the order of their workers");
+      }
+      if (section.has("table") && busy.table.empty()) {
+        section.error(section.mark_of("table"),
+                      fmt::format("{} is empty", section.path_of("table")),
+                      "such as [[1 MiB, 95 us]]");
+      }
+      link.busy.push_back(std::move(busy));
     }
   }
 

@@ -251,6 +251,14 @@ class ProfileWriter {
     add_lines(text_, "overheads: ", std::move(map).pieces());
   }
 
+  static Pieces table_text(const TransferTable& table) {
+    Pieces rows;
+    rows.reserve(table.size());
+    for (const auto& [size, time] : table)
+      rows.push_back(fmt::format("[{}, {}]", exact_text(size), exact_text(time)));
+    return flow_list(std::move(rows));
+  }
+
   void write_links() {
     if (model_.profile.links.empty()) return;
     text_ += "links:\n";
@@ -259,12 +267,16 @@ class ProfileWriter {
       if (!link.kind.empty()) map.add("kind", checked_scalar(link.kind));
       map.add("latency", exact_text(link.latency));
       if (link.bandwidth) map.add("bandwidth", exact_text(*link.bandwidth));
-      if (!link.table.empty()) {
-        Pieces rows;
-        rows.reserve(link.table.size());
-        for (const auto& [size, time] : link.table)
-          rows.push_back(fmt::format("[{}, {}]", exact_text(size), exact_text(time)));
-        map.add("table", flow_list(std::move(rows)));
+      if (!link.table.empty()) map.add("table", table_text(link.table));
+      if (!link.busy.empty()) {
+        std::vector<Pieces> all;
+        for (const BusyTransfers& busy : link.busy) {
+          FlowMap one;
+          one.add("workers", std::to_string(busy.workers));
+          one.add("table", table_text(busy.table));
+          all.push_back(std::move(one).pieces());
+        }
+        map.add("busy", flow_list_of(std::move(all)));
       }
       add_lines(text_, "  - ", std::move(map).pieces());
     }

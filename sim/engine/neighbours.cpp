@@ -7,32 +7,49 @@
 #include <cmath>
 
 namespace plumbline {
+namespace {
+
+/// The last factor holds for all larger numbers.
+double factor_at(const std::vector<double>& factors, std::size_t place) {
+  return factors.empty() ? 1 : factors[std::min(place, factors.size() - 1)];
+}
+
+}  // namespace
 
 Neighbours::Neighbours(const OpGraph& graph) : graph_(graph) {
   if (!graph.has_slowdowns()) return;
-  running_.resize(*std::max_element(graph.machines.begin(), graph.machines.end()) + 1);
+  machines_.resize(*std::max_element(graph.machines.begin(), graph.machines.end()) + 1);
 }
 
 bool Neighbours::concern(std::uint32_t node) const {
-  return !running_.empty() && is_compute(graph_.activities[node].kind) &&
-         graph_.cost(node).hold.count() > 0;
+  if (machines_.empty() || graph_.cost(node).hold.count() <= 0) return false;
+  return is_compute_of(node) || graph_.cost(node).beside_work != 0;
 }
 
 const std::vector<Neighbours::Change>& Neighbours::start(std::uint32_t node, Duration work,
                                                          SimTime now) {
-  std::vector<Running>& running = beside(node);
-  running.push_back({node, 0, static_cast<double>(work.count()), 0, now});
-  set_pace(running, now);
+  Machine& machine = machine_of(node);
+  const Running one{node, 0, static_cast<double>(work.count()), 0, now};
+  if (is_compute_of(node)) {
+    machine.ops.push_back(one);
+    set_all_paces(machine, now);
+  } else {
+    changes_.clear();
+    machine.transfers.push_back(one);
+    set_pace(machine.transfers.back(), factor_of_transfer(one, machine.ops), now);
+  }
   return changes_;
 }
 
 bool Neighbours::end(std::uint32_t node, std::uint32_t version, SimTime now) {
-  std::vector<Running>& running = beside(node);
+  Machine& machine = machine_of(node);
+  std::vector<Running>& running = is_compute_of(node) ? machine.ops : machine.transfers;
   const auto found = std::find_if(running.begin(), running.end(),
                                   [&](const Running& one) { return one.node == node; });
   if (found == running.end() || found->version != version) return false;
   running.erase(found);
-  set_pace(running, now);
+  changes_.clear();
+  if (is_compute_of(node)) set_all_paces(machine, now);
   return true;
 }
 
@@ -40,29 +57,40 @@ bool Neighbours::is_update(const Running& one) const {
   return graph_.activities[one.node].kind == ActivityKind::update;
 }
 
-double Neighbours::factor_of(const Running& one, std::size_t running, std::size_t updates) const {
-  const auto of = [](const std::vector<double>& factors, std::size_t count) {
-    return factors.empty() ? 1 : factors[std::min(count, factors.size()) - 1];
-  };
-  const double factor = of(graph_.slowdowns[graph_.cost(one.node).slowdown], running);
-  return is_update(one) ? factor * of(graph_.updates_at_once, updates) : factor;
+double Neighbours::factor_of_op(const Running& one, std::size_t running,
+                                std::size_t updates) const {
+  const double factor = factor_at(graph_.slowdowns[graph_.cost(one.node).slowdown], running - 1);
+  return is_update(one) ? factor * factor_at(graph_.updates_at_once, updates - 1) : factor;
 }
 
-void Neighbours::set_pace(std::vector<Running>& running, SimTime now) {
+double Neighbours::factor_of_transfer(const Running& one, const std::vector<Running>& ops) const {
+  const std::uint32_t from = graph_.sender(one.node);
+  const std::uint32_t to = graph_.receiver(one.node);
+  const auto others = std::count_if(ops.begin(), ops.end(), [&](const Running& op) {
+    const std::uint32_t on = graph_.nodes[op.node].resource;
+    return on != from && on != to;
+  });
+  return factor_at(graph_.beside_work[graph_.cost(one.node).beside_work],
+                   static_cast<std::size_t>(others));
+}
+
+void Neighbours::set_all_paces(Machine& machine, SimTime now) {
   changes_.clear();
   const auto updates = static_cast<std::size_t>(std::count_if(
-      running.begin(), running.end(), [&](const Running& one) { return is_update(one); }));
-  for (Running& one : running) {
-    const double factor = factor_of(one, running.size(), updates);
-    if (one.version > 0 && factor == one.factor) continue;
-    if (one.factor > 0) one.left -= static_cast<double>((now - one.since).count()) / one.factor;
-    one.left = std::max(one.left, 0.0);
-    one.since = now;
-    one.factor = factor;
-    one.version = next_version_++;
-    changes_.push_back(
-        {one.node, one.version, now + Duration{std::llround(one.left * one.factor)}});
-  }
+      machine.ops.begin(), machine.ops.end(), [&](const Running& one) { return is_update(one); }));
+  for (Running& op : machine.ops) set_pace(op, factor_of_op(op, machine.ops.size(), updates), now);
+  for (Running& transfer : machine.transfers)
+    set_pace(transfer, factor_of_transfer(transfer, machine.ops), now);
+}
+
+void Neighbours::set_pace(Running& one, double factor, SimTime now) {
+  if (one.version > 0 && factor == one.factor) return;
+  if (one.factor > 0) one.left -= static_cast<double>((now - one.since).count()) / one.factor;
+  one.left = std::max(one.left, 0.0);
+  one.since = now;
+  one.factor = factor;
+  one.version = next_version_++;
+  changes_.push_back({one.node, one.version, now + Duration{std::llround(one.left * one.factor)}});
 }
 
 }  // namespace plumbline

@@ -235,9 +235,11 @@ std::optional<Diagnostic> check_overflow(const OpGraph& graph, const Mark& mark)
                                                                graph.updates_at_once.end()));
   for (const Node& node : graph.nodes) {
     const Cost& cost = graph.costs[node.cost];
-    const std::vector<double>& factors = graph.slowdowns[cost.slowdown];
+    const auto largest = [](const std::vector<double>& factors) {
+      return factors.empty() ? 1 : std::max(1.0, *std::max_element(factors.begin(), factors.end()));
+    };
     const double slowest =
-        factors.empty() ? 1 : std::max(1.0, *std::max_element(factors.begin(), factors.end()));
+        largest(graph.slowdowns[cost.slowdown]) * largest(graph.beside_work[cost.beside_work]);
     sum += at_once * slowest * static_cast<double>(cost.hold.count()) +
            static_cast<double>(cost.latency.count());
   }

@@ -95,6 +95,8 @@ struct Cost {
       hidden{};  ///< The time of an op's sending that its partner in a pair hides; not in `hold`.
   std::uint32_t sends =
       1;  ///< For a hop, its number of sends, one after the other; each is handed over.
+  std::uint32_t beside_work =
+      0;  ///< Index into OpGraph::beside_work: of a transfer's `hold` while other devices compute.
 
   friend bool operator==(const Cost&, const Cost&) = default;
 };
@@ -153,6 +155,11 @@ struct OpGraph {
   /// for more. Empty: no such effect.
   std::vector<double> updates_at_once;
 
+  /// Factors of a transfer's `hold` while 0, 1, ... devices of its machine compute that are neither
+  /// of its ends; the last factor holds for more. Entry 0 is empty: its nodes do not depend on
+  /// them.
+  std::vector<std::vector<double>> beside_work = {{}};
+
   /// Resources: first one in-order stream per slot, then one per channel, then the resources of
   /// moments, which belong to no device.
   std::vector<DeviceId> devices;        ///< One per slot, ascending.
@@ -184,8 +191,10 @@ struct OpGraph {
   std::uint32_t members(std::uint32_t stage) const {
     return static_cast<std::uint32_t>(stage_slots[stage].size()) * copies_represented;
   }
-  /// Whether the times of ops depend on their neighbours.
-  bool has_slowdowns() const { return slowdowns.size() > 1 || !updates_at_once.empty(); }
+  /// Whether the times of ops, or of transfers, depend on what neighbours do.
+  bool has_slowdowns() const {
+    return slowdowns.size() > 1 || !updates_at_once.empty() || beside_work.size() > 1;
+  }
   const Cost& cost(std::uint32_t node) const { return costs[nodes[node].cost]; }
   /// The index in `costs` of a stage's F, B, I, W (numbered as OpKind) or U (kUpdateClass).
   static constexpr std::uint32_t class_of(StageId stage, std::size_t kind) {

@@ -202,7 +202,8 @@ class Variant {
     graph_.slowdowns.resize(1);
     graph_.updates_at_once.clear();
     for (Channel& channel : graph_.channels) channel.path.out = channel.path.in = std::nullopt;
-    for (Cost& cost : graph_.costs) cost.slowdown = 0;
+    graph_.beside_work.resize(1);
+    for (Cost& cost : graph_.costs) cost.slowdown = cost.beside_work = 0;
   }
 
   /// Gives collectives cost classes of their own, since a hop may have the same cost as a transfer.

@@ -19,11 +19,17 @@
 namespace plumbline {
 namespace {
 
-/// The link of a cluster that takes what was measured.
-Link as_measured(const MeasuredLink& link) {
+/// The link of a cluster that takes what was measured; with `beside_work` also while other devices
+/// compute.
+Link as_measured(const MeasuredLink& link, bool beside_work) {
   Link taken{link.latency, link.bandwidth, link.table};
-  std::stable_sort(taken.table.begin(), taken.table.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  const auto sort = [](TransferTable& table) {
+    std::stable_sort(table.begin(), table.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+  };
+  sort(taken.table);
+  if (beside_work) taken.busy = link.busy;
+  for (BusyTransfers& busy : taken.busy) sort(busy.table);
   return taken;
 }
 
@@ -431,8 +437,10 @@ class ScenarioResolver {
                      "only a profile with links does");
       const MeasuredLink& link = link_for(profile.links, /*blocking=*/false);
       const MeasuredLink& sending = link_for(profile.links, scenario_.schedule.blocking);
-      scenario_.cluster.levels.front().link = as_measured(link);
-      if (sending.kind != link.kind) scenario_.blocking_link = as_measured(sending);
+      scenario_.cluster.levels.front().link = as_measured(link, scenario_.neighbours_slow);
+      if (sending.kind != link.kind) {
+        scenario_.blocking_link = as_measured(sending, scenario_.neighbours_slow);
+      }
       scenario_.link_measured = true;
       if (profile.links.size() > 1) {
         scenario_.notes.push_back(fmt::format(

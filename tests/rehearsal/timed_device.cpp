@@ -18,6 +18,7 @@ struct TimedWorks::Work : FakeWork {
   double rate = 0;  ///< The present share per nanosecond.
   bool begun = false;
   bool was_held = false;
+  bool was_looked_at = false;
   std::vector<Pointer> behind;  ///< Later work of other streams on its connection.
   std::uint64_t ends_at(std::uint64_t clock) const {
     return clock + static_cast<std::uint64_t>(std::ceil(std::max(left, 0.0) / rate));
@@ -89,7 +90,9 @@ void TimedWorks::begin(const Pointer& work) {
     for (const Pointer& next : std::exchange(work->behind, {}))
       if (--next->unmet == 0) ready(next);
   }
-  if (work->task.holds != nullptr && !work->was_held && work->task.holds()) {
+  // Nobody looked when the host let it go: it is held until somebody does, by the host's clock.
+  if (work->task.holds != nullptr && !work->was_held &&
+      (!std::exchange(work->was_looked_at, true) || work->task.holds())) {
     held_.push_back(work);
     return;
   }
@@ -106,12 +109,14 @@ void TimedWorks::begin(const Pointer& work) {
   running_.push_back(work);
 }
 
-void TimedWorks::release() {
+bool TimedWorks::release() {
   constexpr std::uint64_t kMostPatience = 500'000'000;
+  const std::size_t held = held_.size();
   for (const Pointer& work : std::exchange(held_, {})) {
     work->was_held = clock_ - work->begin >= kMostPatience;
     begin(work);
   }
+  return held_.size() < held;
 }
 
 void TimedWorks::end(const Pointer& work) {
@@ -159,7 +164,11 @@ void TimedWorks::set_rates() {
 }
 
 void TimedWorks::advance(std::uint64_t until) {
-  release();
+  run(until);
+  if (release()) run(until);
+}
+
+void TimedWorks::run(std::uint64_t until) {
   bool is_known = false;
   while (true) {
     if (!is_known) set_rates();

@@ -65,11 +65,14 @@ class TimedWorks : public FakeWorks {
   std::uint64_t host_time() const;
   std::uint64_t between(const FakeWork& before, const FakeWork& after) const;
   void ready(const Pointer& work);
-  /// All that begins or ends until then.
+  /// All that begins or ends until then, and what the host has let go.
   void advance(std::uint64_t until);
+  /// All that begins or ends until then.
+  void run(std::uint64_t until);
   void begin(const Pointer& work);
-  /// Begins what waited for the host, where the host has let it go or has taken too long.
-  void release();
+  /// Begins what waited for the host, where the host has let it go or has taken too long. Returns
+  /// whether anything has begun.
+  bool release();
   void end(const Pointer& work);
   void set_rates();
   void wait_a_little();

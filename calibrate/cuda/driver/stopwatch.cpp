@@ -4,6 +4,7 @@
 #include "calibrate/cuda/driver/stopwatch.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace plumbline {
@@ -12,6 +13,11 @@ namespace {
 constexpr std::size_t kTimings = 5;
 /// The device waits for the host no longer than this.
 constexpr unsigned long long kLongestWait = 100'000'000;
+
+double median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
 
 }  // namespace
 
@@ -29,15 +35,25 @@ CudaStopwatch::CudaStopwatch(CudaDevices& devices, std::size_t device)
 }
 
 double CudaStopwatch::time(const std::function<void()>& enqueue) {
+  if (const auto behind_gate = time_behind_gate(enqueue)) return *behind_gate;
+  std::vector<double> times;
+  times.reserve(kTimings);
+  while (times.size() < kTimings) times.push_back(*time_once(enqueue, /*holds=*/false));
+  return median(std::move(times));
+}
+
+std::optional<double> CudaStopwatch::time_behind_gate(const std::function<void()>& enqueue,
+                                                      const std::function<void()>& before) {
+  before();
   static_cast<void>(time_once(enqueue, /*holds=*/false));  // the first one warms up
   std::vector<double> times;
   times.reserve(kTimings);
-  for (std::size_t round = 0; times.size() < kTimings; ++round) {
-    if (const auto took = time_once(enqueue, /*holds=*/round < 2 * kTimings))
-      times.push_back(*took);
+  for (std::size_t round = 0; round < 2 * kTimings && times.size() < kTimings; ++round) {
+    before();
+    if (const auto took = time_once(enqueue, /*holds=*/true)) times.push_back(*took);
   }
-  std::sort(times.begin(), times.end());
-  return times[kTimings / 2];
+  if (times.size() < kTimings) return std::nullopt;
+  return median(std::move(times));
 }
 
 std::optional<double> CudaStopwatch::time_once(const std::function<void()>& enqueue, bool holds) {

@@ -36,6 +36,10 @@ class CudaStopwatch {
   /// back. Where the host is late again and again, because so much work fills the queues, the
   /// device is not held back.
   double time(const std::function<void()>& enqueue);
+  /// The same, or nothing where the host is late again and again. `before` is called before each
+  /// time, when nothing is held back.
+  std::optional<double> time_behind_gate(
+      const std::function<void()>& enqueue, const std::function<void()>& before = [] {});
 
  private:
   /// The time of the work; nothing where the host was late, or where the gate does not hold.

@@ -27,6 +27,7 @@
 #include "calibrate/cuda/timing/link_benchmark.h"
 #include "calibrate/cuda/timing/stage_timer.h"
 #include "calibrate/cuda/timing/sum_times.h"
+#include "calibrate/cuda/timing/work_beside.h"
 #include "calibrate/training/stage_layout.h"
 
 namespace plumbline {
@@ -44,6 +45,13 @@ constexpr std::size_t kMaxCycles = 16;
 /// The time after which the gate of a burst opens by itself, in ns.
 constexpr unsigned long long kPatience = 200'000'000;
 
+/// What a device measures, with its stage of these.
+CudaMeasuring measuring(const StageLayers& stages, const CalibrationOptions& options,
+                        std::int64_t batch, std::uint32_t device) {
+  return {stages[device].first, stages[device].second, batch, options.devices, device,
+          options.optimizer,    options.seed};
+}
+
 class CudaStageTimers : public StageTimers {
  public:
   CudaStageTimers(CudaDevices& devices, DeviceLibraries& libraries, CudaLaunching& launching,
@@ -57,13 +65,10 @@ class CudaStageTimers : public StageTimers {
         max_turns_(std::max(max_turns, kMinTurns)) {
     for (std::uint32_t device = 0; device < stages.size(); ++device) {
       use(device);
-      const CudaMeasuring measure_pass{
-          stages[device].first, stages[device].second, batch, options.devices, device,
-          options.optimizer,    options.seed};
       const CudaDevice& on = devices.all()[device];
-      timers_.push_back(std::make_unique<CudaStageTimer>(libraries.queue(device, on.compute),
-                                                         on.context, network, measure_pass,
-                                                         launching, launches.beside));
+      timers_.push_back(std::make_unique<CudaStageTimer>(
+          libraries.queue(device, on.compute), on.context, network,
+          measuring(stages, options, batch, device), launching, launches.beside));
     }
   }
 
@@ -347,11 +352,36 @@ class CudaCalibration : public CalibrationDevices {
   void take_algorithms(const std::map<std::string, std::string>& algorithms) override {
     libraries_->take(algorithms);
   }
-  std::vector<MeasuredLink> links(const std::vector<Bytes>& sizes) override {
-    return measure_cuda_links(*devices_, launching_, launches(), libraries_->nccl(), sizes);
+  std::vector<MeasuredLink> links(const Network& network, const StageLayers& stages,
+                                  const CalibrationOptions& options,
+                                  const std::vector<Bytes>& sizes) override {
+    const CudaLaunchTimes& times = launches();
+    auto walkers = walkers_beside_transfers(network, stages, options);
+    std::optional<CudaWorkBeside> beside;
+    if (!walkers.empty()) beside.emplace(*devices_, walkers);
+    return measure_cuda_links(*devices_, launching_, times, libraries_->nccl(), sizes,
+                              beside && launching_.replays ? &*beside : nullptr);
   }
 
  private:
+  /// The stages of all devices but the first two, between which transfers are timed. None where
+  /// nobody's work can matter or none is asked for: GPUs have memories of their own, and the work
+  /// of a slow host would end before the transfers.
+  std::vector<std::unique_ptr<CudaStageTimer>> walkers_beside_transfers(
+      const Network& network, const StageLayers& stages, const CalibrationOptions& options) {
+    std::vector<std::unique_ptr<CudaStageTimer>> walkers;
+    if (!devices_->split() || !options.slowdown || !launching_.replays) return walkers;
+    for (std::uint32_t device = 2; device < stages.size(); ++device) {
+      const CudaDevice& on = devices_->all()[device];
+      PLUMBLINE_CUDA(*driver_, cuCtxSetCurrent, on.context);
+      walkers.push_back(std::make_unique<CudaStageTimer>(
+          libraries_->queue(device, on.compute), on.context, network,
+          measuring(stages, options, batches_of(options).back(), device), launching_,
+          launches().beside));
+    }
+    return walkers;
+  }
+
   /// The launch times. Measured before the first walk, as they are subtracted from bare turns, and
   /// again if something could not be recorded since.
   const CudaLaunchTimes& launches() {

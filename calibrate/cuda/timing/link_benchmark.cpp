@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -222,14 +223,19 @@ struct Route {
   Streams streams = Streams::own;
 };
 
-/// The times of all sizes, without the ops between transfers and without the hand-over that a
-/// prediction adds. The ops are as a network's: several kernels, of which the last one writes what
-/// is sent.
-std::optional<MeasuredLink> timed_link(CudaDevices& devices, const Route& route, std::string kind,
-                                       const Nccl* nccl, std::vector<Bytes> sizes, CudaSpinOps& ops,
-                                       const CudaLaunchTimes& launches) {
+/// The time of a link in `each` transfer of a chain: a prediction adds the hand-over, and to the op
+/// before it what copies beside it take.
+Duration of_link(double each, const CudaLaunchTimes& launches) {
+  return std::max(Duration{std::llround(each - launches.crossing - launches.signals)}, Duration{1});
+}
+
+/// The times of all sizes that fit into memory, without the ops between transfers and without the
+/// hand-over that a prediction adds. The ops are as a network's: several kernels, of which the last
+/// one writes what is sent.
+TransferTable timed_transfers(CudaDevices& devices, const Route& route, const Nccl* nccl,
+                              std::vector<Bytes> sizes, CudaSpinOps& ops,
+                              const CudaLaunchTimes& launches) {
   Chain chain(devices, route.first, route.count, route.way, route.streams, nccl, sizes);
-  if (sizes.size() < 2) return std::nullopt;
   CudaStopwatch stopwatch(devices, route.first);
   TransferTable table;
   table.reserve(sizes.size());
@@ -243,13 +249,79 @@ std::optional<MeasuredLink> timed_link(CudaDevices& devices, const Route& route,
                               time_of_spin_op(devices, route.first, ops, /*signals=*/false);
     const std::uint32_t rounds = rounds_of(bytes, chain.transfers());
     const double all = stopwatch.time([&] { chain.enqueue(ops, bytes, rounds); });
-    const double each = (all / rounds - of_ops) / transfers;
-    // A prediction adds the hand-over, and to the op before it what copies beside it take.
-    const double of_link = each - launches.crossing - launches.signals;
-    table.emplace_back(size, std::max(Duration{std::llround(of_link)}, Duration{1}));
+    table.emplace_back(size, of_link((all / rounds - of_ops) / transfers, launches));
   }
   chain.let_write(ops, 0);
-  return measured_link(std::move(kind), std::move(table));
+  return table;
+}
+
+/// The same between the first two devices while so many others work. Its ops write nothing: they
+/// would take now more and now less of what others leave of the memory. Empty where the host cannot
+/// enqueue the work of the others fast enough.
+TransferTable busy_transfers(CudaDevices& devices, Streams streams, std::vector<Bytes> sizes,
+                             CudaSpinOps& ops, const CudaLaunchTimes& launches,
+                             const CudaWorkBeside& others, std::uint32_t workers) {
+  constexpr std::uint32_t kRow = 24;
+  constexpr std::uint32_t kMaxRounds = 6;
+  Chain chain(devices, 0, 2, Way::copy, streams, nullptr, sizes);
+  CudaStopwatch stopwatch(devices, 0);
+  const auto time = [&](const std::function<void()>& enqueue) {
+    others.wait();
+    const double at_rest = stopwatch.time(enqueue);
+    const auto beside_work = [&] {
+      others.enqueue(0, workers, 2 * at_rest);
+      enqueue();
+    };
+    return stopwatch.time_behind_gate(beside_work, [&] { others.wait(); });
+  };
+  const auto row = time([&] {
+    for (std::uint32_t op = 0; op < kRow; ++op) ops.enqueue(0);
+  });
+  if (!row) return {};
+  const double of_ops = *row / kRow * static_cast<double>(chain.ops());
+  TransferTable table;
+  for (const Bytes size : sizes) {
+    const auto bytes = static_cast<std::size_t>(size.count);
+    const std::uint32_t rounds = std::min(rounds_of(bytes, chain.transfers()), kMaxRounds);
+    const auto all = time([&] { chain.enqueue(ops, bytes, rounds); });
+    if (!all) return {};
+    const double each = (*all / rounds - of_ops) / static_cast<double>(chain.transfers());
+    table.emplace_back(size, of_link(each, launches));
+  }
+  return table;
+}
+
+/// Some of ascending sizes, each about four times the last one: between them a busy link's times
+/// lie on straight lines, as far as is known.
+std::vector<Bytes> some_of(const std::vector<Bytes>& sizes) {
+  constexpr Bytes kMax{1 << 24};
+  std::vector<Bytes> some;
+  for (const Bytes size : sizes) {
+    if (size > kMax && some.size() > 1) break;
+    if (some.empty() || 2 * size.count >= 7 * some.back().count) some.push_back(size);
+  }
+  return some;
+}
+
+/// 1, 2, 4 and so on, and the most.
+std::vector<std::uint32_t> numbers_up_to(std::uint32_t most) {
+  std::vector<std::uint32_t> numbers;
+  for (std::uint32_t number = 1; number < most; number *= 2) numbers.push_back(number);
+  numbers.push_back(most);
+  return numbers;
+}
+
+/// Whether others' work makes some transfer, hand-over included, longer by a twentieth or more.
+bool is_slowed(const MeasuredLink& link, const CudaLaunchTimes& launches) {
+  const Link at_rest{link.latency, link.bandwidth, link.table};
+  const auto whole = [&](Duration time) {
+    return static_cast<double>(time.count()) + launches.crossing;
+  };
+  for (const BusyTransfers& busy : link.busy) {
+    for (const auto& [size, time] : busy.table)
+      if (whole(time) >= 1.05 * whole(at_rest.time_of(size).whole())) return true;
+  }
+  return false;
 }
 
 /// Sorts links by the time of the largest size that all of them have.
@@ -265,13 +337,23 @@ void slowest_first(std::span<MeasuredLink> links) {
 
 std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching& launching,
                                              const CudaLaunchTimes& launches, const Nccl* nccl,
-                                             const std::vector<Bytes>& sizes) {
+                                             const std::vector<Bytes>& sizes,
+                                             CudaWorkBeside* others) {
   std::vector<MeasuredLink> links;
   if (devices.all().size() < 2) return links;
   CudaSpinOps ops(devices, launching, CudaSpinOps::kKernelsOfPass);
   const auto add = [&](const Route& route, std::string kind) {
-    auto link = timed_link(devices, route, std::move(kind), nccl, sizes, ops, launches);
+    TransferTable table = timed_transfers(devices, route, nccl, sizes, ops, launches);
+    auto link = table.size() < 2 ? std::nullopt : measured_link(std::move(kind), std::move(table));
     if (link) links.push_back(*std::move(link));
+  };
+  const auto add_busy = [&](Streams streams, MeasuredLink& link) {
+    for (const std::uint32_t workers : numbers_up_to(others->workers())) {
+      TransferTable table =
+          busy_transfers(devices, streams, some_of(sizes), ops, launches, *others, workers);
+      if (!table.empty()) link.busy.push_back({workers, std::move(table)});
+    }
+    if (!is_slowed(link, launches)) link.busy.clear();
   };
   const std::string_view between = nccl == nullptr ? "peer" : "nccl";
   const Way way = nccl == nullptr ? Way::copy : Way::nccl;
@@ -281,6 +363,7 @@ std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching
     };
     if (devices.split()) {
       add({0, devices.all().size(), Way::copy, streams}, named("copy"));
+      if (others != nullptr && !links.empty()) add_busy(streams, links.back());
       continue;
     }
     const std::size_t before = links.size();

@@ -107,8 +107,7 @@ CudaStageTensors CudaStageTimer::tensors(std::size_t slot) const {
 void CudaStageTimer::start(std::uint32_t in_flight, Duration before, StageSamples& samples,
                            std::optional<double> stamps) {
   PLUMBLINE_CHECK(in_flight >= 1 && in_flight <= slots_.size(), in_flight, slots_.size());
-  if (!is_prepared_) prepare();
-  is_prepared_ = true;
+  prepare();
   in_flight_ = in_flight;
   samples_ = &samples;
   before_ = before;
@@ -149,15 +148,24 @@ bool CudaStageTimer::can_be_bare() const {
   return turn_ + 1 >= in_flight_;
 }
 
+void CudaStageTimer::enqueue_piece(Pass pass, std::size_t slot) {
+  const Measurable& piece = *piece_of(pass, slot);
+  if (launching_.replays) {
+    piece.graphs.front().replay(queue_.stream);
+  } else {
+    stage_.measure_pass(queue_, pass, tensors(slot));
+  }
+}
+
+void CudaStageTimer::enqueue_untimed_turn() {
+  const std::size_t slot = untimed_turn_++ % slots_.size();
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    PLUMBLINE_CHECK(piece_of(pass, slot) != nullptr, slot);
+    enqueue_piece(pass, slot);
+  }
+}
+
 void CudaStageTimer::enqueue_bare_turn(bool first, bool last) {
-  const auto enqueue_piece = [&](Pass pass, std::size_t slot) {
-    const Measurable& piece = *piece_of(pass, slot);
-    if (launching_.replays) {
-      piece.graphs.front().replay(queue_.stream);
-    } else {
-      stage_.measure_pass(queue_, pass, tensors(slot));
-    }
-  };
   const auto stamp = [&](std::size_t i) {
     PLUMBLINE_CUDA(driver_, cuEventRecord, bare_.stamps[i], queue_.stream);
   };
@@ -262,6 +270,7 @@ CudaStageTimer::Measurable& CudaStageTimer::measurable(Pass pass, std::size_t sl
 }
 
 void CudaStageTimer::prepare() {
+  if (std::exchange(is_prepared_, true)) return;
   const auto prepare_pass = [&](Pass pass, std::size_t slot, bool is_piece) {
     const Task task{pass, slot, &measurable(pass, slot, is_piece)};
     for (std::size_t part = 0; part < task.measurable->parts; ++part) measure_pass(task, part);

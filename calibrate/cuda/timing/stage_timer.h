@@ -68,6 +68,14 @@ class CudaStageTimer {
   /// Passes that are enqueued from now on count; `time` is now.
   void count_from(RealTime time) { counts_ = time; }
 
+  /// Runs every pass over every buffer once, in each way in which it is timed, and records it, if
+  /// that has not been done. What runs for the first time is loaded, which may wait for the device,
+  /// so no gate would hold.
+  void prepare();
+  /// Enqueues a forward and a backward over the next buffer, as pieces that nobody times. Requires:
+  /// prepared, with no other turn enqueued that is not finished.
+  void enqueue_untimed_turn();
+
   const CudaQueue& queue() const { return queue_; }
   /// Enqueues the first half of a turn, a forward. With `updates`, every fourth turn has an update,
   /// and only the update of that turn counts. Updates take memory bandwidth from the passes of
@@ -148,9 +156,8 @@ class CudaStageTimer {
   std::size_t& count_of(Pass pass, std::size_t slot);
   Measurable& measurable(Pass pass, std::size_t slot);
   Measurable& measurable(Pass pass, std::size_t slot, bool is_piece);
-  /// Runs every pass over every buffer once, in each way in which it is timed, and records it. What
-  /// runs for the first time is loaded, which may wait for the device, so no gate would hold.
-  void prepare();
+  /// Enqueues a pass as a piece. Requires: piece_of(pass, slot).
+  void enqueue_piece(Pass pass, std::size_t slot);
   void enqueue(const Task& task, bool counts);
   /// The micro-batch whose backward is in this turn; nothing while there is none.
   std::optional<std::size_t> oldest() const;
@@ -191,6 +198,7 @@ class CudaStageTimer {
   std::map<std::size_t, std::size_t> backwards_;  ///< Per buffer, split ones included.
   std::size_t in_flight_ = 1;
   std::size_t turn_ = 0;
+  std::size_t untimed_turn_ = 0;
   double turn_time_ = 0;
   std::size_t turns_ = 0;
   /// Whether updates have counted: [is at once][is a piece].

@@ -93,5 +93,26 @@ TEST_CASE("a table of measured times goes before the line, which counts beyond i
   CHECK(whole(0) == 0);
 }
 
+TEST_CASE("the times of a busy link give factors for 0, 1, ... other devices at work") {
+  Link link{Duration{100}, BytesPerSecond{1'000'000'000}};
+  link.table = {{{100}, Duration{200}}, {{300}, Duration{400}}};
+  CHECK(link.factors_of({100}, Duration{}).empty());
+  link.busy = {{2, {{{100}, Duration{400}}, {{300}, Duration{1000}}}}};
+  CHECK(link.factors_of({100}, Duration{}) == std::vector<double>{1, 1.5, 2});
+  CHECK(link.factors_of({200}, Duration{}) ==
+        std::vector<double>{1, 1 + (700.0 / 300 - 1) / 2, 700.0 / 300});
+  // What every transfer takes besides is in no table, and does not change.
+  CHECK(link.factors_of({100}, Duration{200}) == std::vector<double>{1, 1.25, 1.5});
+  // Between measured numbers of workers the time grows evenly.
+  link.busy.push_back({4, {{{100}, Duration{800}}}});
+  CHECK(link.factors_of({100}, Duration{}) == std::vector<double>{1, 1.5, 2, 3, 4});
+  // Nobody's work makes a transfer faster than at rest.
+  link.busy = {{2, {{{100}, Duration{150}}}}};
+  CHECK(link.factors_of({100}, Duration{}) == std::vector<double>{1, 1, 1});
+  link.table.clear();
+  link.latency = {};
+  CHECK(link.factors_of({0}, Duration{}).empty());  // nothing to stretch
+}
+
 }  // namespace
 }  // namespace plumbline

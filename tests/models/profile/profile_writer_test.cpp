@@ -68,7 +68,7 @@ bool equal(const Overheads& a, const Overheads& b) {
 
 bool equal(const MeasuredLink& a, const MeasuredLink& b) {
   return a.kind == b.kind && a.latency == b.latency && a.bandwidth == b.bandwidth &&
-         a.table == b.table;
+         a.table == b.table && a.busy == b.busy;
 }
 
 template <class T>
@@ -381,6 +381,13 @@ class ModelMaker {
     link.latency = time();
     if (flip()) link.bandwidth = BytesPerSecond{std::max<std::int64_t>(quantity(), 1)};
     for (std::int64_t i = below(20); i > 0; --i) link.table.emplace_back(Bytes{quantity()}, time());
+    std::uint32_t workers = 0;
+    for (std::int64_t i = below(4); i > 0; --i) {
+      workers += static_cast<std::uint32_t>(1 + below(100));
+      BusyTransfers& busy = link.busy.emplace_back(BusyTransfers{workers, {}});
+      for (std::int64_t k = 1 + below(5); k > 0; --k)
+        busy.table.emplace_back(Bytes{quantity()}, time());
+    }
     return link;
   }
   /// An awkward text, or characters at random.

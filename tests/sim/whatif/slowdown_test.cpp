@@ -110,6 +110,8 @@ class PlainRun {
   }
 
   double factor(std::uint32_t node) const {
+    if (state_[node] == State::runs && is_transfer(graph_.activities[node].kind))
+      return factor_of_transfer(node);
     const auto& factors = graph_.slowdowns[graph_.cost(node).slowdown];
     if (!computes(node)) return 1;
     std::size_t others = 0;
@@ -127,6 +129,20 @@ class PlainRun {
     return factor;
   }
 
+  double factor_of_transfer(std::uint32_t node) const {
+    const auto& factors = graph_.beside_work[graph_.cost(node).beside_work];
+    if (factors.empty()) return 1;
+    const std::uint32_t from = graph_.sender(node);
+    std::size_t others = 0;
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      const std::uint32_t on = graph_.nodes[i].resource;
+      if (computes(i) && on != from && on != graph_.receiver(node) &&
+          graph_.machines[on] == graph_.machines[from])
+        ++others;
+    }
+    return factors[std::min(others, factors.size() - 1)];
+  }
+
   bool is_update(std::uint32_t node) const {
     return graph_.activities[node].kind == ActivityKind::update;
   }
@@ -140,6 +156,7 @@ class PlainRun {
 TEST_CASE("the engine takes the pace that a plain simulation in real numbers takes") {
   std::size_t changed = 0;
   std::size_t compared = 0;
+  std::size_t slow_transfers = 0;
   for (std::uint64_t seed = 1; compared < trials(150); ++seed) {
     TestPipeline pipeline = random_pipeline(seed);
     for (auto* times : {&pipeline.forward, &pipeline.backward}) {
@@ -163,6 +180,21 @@ TEST_CASE("the engine takes the pace that a plain simulation in real numbers tak
     }
     for (std::uint32_t& machine : graph.machines)
       machine = static_cast<std::uint32_t>(dice.roll(0, 1));
+    // Some transfers, with a number of factors that may be less than that of the devices.
+    const std::size_t ops = graph.costs.size();
+    if (dice.roll(0, 2) > 0) {
+      auto& factors = graph.beside_work.emplace_back();
+      for (std::int64_t k = dice.roll(1, 4); k > 0; --k)
+        factors.push_back(0.5 + 0.01 * static_cast<double>(dice.roll(0, 400)));
+    }
+    for (std::uint32_t node = 0; node < graph.size() && graph.beside_work.size() > 1; ++node) {
+      if (!is_transfer(graph.activities[node].kind) || node % 3 == 0) continue;
+      Cost cost = graph.cost(node);
+      cost.beside_work = 1;
+      graph.nodes[node].cost = static_cast<std::uint32_t>(graph.costs.size());
+      graph.costs.push_back(cost);
+    }
+    slow_transfers += graph.costs.size() - ops;
     if (dice.roll(0, 1) == 1) graph.updates_at_once = {1, 1.3, 1.5};
     const std::vector<double> plain = PlainRun(graph).ends();
     const Trace trace = simulate(graph);
@@ -175,6 +207,44 @@ TEST_CASE("the engine takes the pace that a plain simulation in real numbers tak
     changed += makespan(graph, trace) != before ? 1 : 0;
   }
   CHECK(changed > trials(100));
+  CHECK(slow_transfers > trials(1000));
+}
+
+TEST_CASE("by hand: a transfer takes longer while a third device computes, not for its own ends") {
+  // Three stages: F takes 100, B 200, a transfer 30.
+  TestPipeline pipeline = equal_pipeline(3, nanoseconds(100), nanoseconds(200));
+  pipeline.link = {nanoseconds(0), BytesPerSecond{1'000'000'000}};
+  pipeline.output = Bytes{30};
+  pipeline.schedule = "gpipe";
+  pipeline.micro_batches = 1;
+  const auto slowed_transfers = [](OpGraph graph, std::vector<double> factors) {
+    graph.beside_work.push_back(std::move(factors));
+    for (std::uint32_t node = 0; node < graph.size(); ++node) {
+      if (is_transfer(graph.activities[node].kind))
+        graph.costs[graph.nodes[node].cost].beside_work = 1;
+    }
+    return graph;
+  };
+  const OpGraph bare = graph_of(pipeline);
+  REQUIRE(makespan(bare, simulate(bare)) == nanoseconds(3 * 300 + 4 * 30));
+  // One at a time: the others rest while a transfer goes, whatever the factors beyond the first.
+  CHECK(makespan(bare, simulate(slowed_transfers(bare, {1, 9}))) == nanoseconds(3 * 300 + 4 * 30));
+  CHECK(makespan(bare, simulate(slowed_transfers(bare, {2}))) == nanoseconds(3 * 300 + 4 * 60));
+  CHECK(slowed_transfers(bare, {1, 9}).rates_change());
+  // With three micro-batches, stage 0 computes from 200 to 300, while 1F0's result goes to stage 2
+  // from 230 on. It arrives at 290. 2F0 lasts until 390, while 0F2's result goes from 300 to 360.
+  pipeline.micro_batches = 3;
+  const OpGraph graph = slowed_transfers(graph_of(pipeline), {1, 2});
+  const Trace trace = simulate(graph);
+  const auto span_of = [&](std::uint32_t stage, std::uint32_t micro_batch) {
+    const Activity wanted{ActivityKind::activation_transfer, {stage}, {micro_batch}};
+    const auto found = std::find(graph.activities.begin(), graph.activities.end(), wanted);
+    const Span& span = trace.spans[static_cast<std::size_t>(found - graph.activities.begin())];
+    return std::pair{span.begin.time_since_epoch(), span.end.time_since_epoch()};
+  };
+  CHECK(span_of(1, 1) == std::pair<Duration, Duration>{nanoseconds(200), nanoseconds(230)});
+  CHECK(span_of(2, 0) == std::pair<Duration, Duration>{nanoseconds(230), nanoseconds(290)});
+  CHECK(span_of(1, 2) == std::pair<Duration, Duration>{nanoseconds(300), nanoseconds(360)});
 }
 
 TEST_CASE("by hand: one op at a time, all at all times, and a neighbour that comes in between") {
@@ -302,6 +372,55 @@ TEST_CASE("a stage's ops take the mix of their layers' kinds, overheads apart") 
   const Outcome again = profile.predict(
       "cluster: {devices: 2}\nschedule: {name: naive, micro_batches: 1, recompute: full}\n" + plan);
   CHECK(again.metrics.makespan == naive.metrics.makespan + nanoseconds(1'800'000 + 1'600'000));
+}
+
+TEST_CASE("transfers of a measured link take longer while others compute, if neighbours count") {
+  const auto profile_with = [](const std::string& busy) {
+    std::string layers;
+    for (const char* name : {"a", "b", "c"}) {
+      layers += fmt::format(
+          "  - {{name: {}, kind: linear, forward: 100 us, backward: 200 us, output: 1 kB}}\n",
+          name);
+    }
+    return ProfileFile("version: 1\nkind: profile\nbatch: 1\nlayers:\n" + layers +
+                       "links:\n  - {kind: copy, latency: 10 us, table: [[1 kB, 30 us], [2 kB, 40 "
+                       "us]]" +
+                       busy + "}\n");
+  };
+  const ProfileFile busy = profile_with(", busy: [{workers: 1, table: [[1 kB, 60 us]]}]");
+  const auto on = [](const std::string& schedule, const std::string& more = "") {
+    return fmt::format(
+        "cluster: {{devices: 3, link: measured{}}}\nschedule: {{{}}}\nplan: {{partition: [1, 1, "
+        "1]}}\n",
+        more, schedule);
+  };
+  const std::string gpipe = "name: gpipe, micro_batches: 3";
+  const Outcome outcome = busy.predict(on(gpipe));
+  CHECK(outcome.graph.beside_work == std::vector<std::vector<double>>{{}, {1, 2}});
+  const Outcome rest = profile_with("").predict(on(gpipe));
+  CHECK(!rest.graph.rates_change());
+  CHECK(rest.metrics.makespan < outcome.metrics.makespan);
+  const auto is_told = [](const Outcome& of) {
+    return std::any_of(of.setup.notes.begin(), of.setup.notes.end(), [](const std::string& note) {
+      return note.find("transfers take 1.") == 0 &&
+             note.find("times as long as at rest, because other devices compute") != note.npos;
+    });
+  };
+  CHECK(is_told(outcome));
+  CHECK(!is_told(rest));
+  // Devices that do not share a machine do not slow each other's transfers either.
+  const Outcome none = busy.predict(on(gpipe, ", slowdown: none"));
+  CHECK(!none.graph.rates_change());
+  CHECK(none.metrics.makespan == rest.metrics.makespan);
+  // One device at a time works under Naive.
+  const Outcome naive = busy.predict(on("name: naive, micro_batches: 3"));
+  CHECK(naive.metrics.makespan ==
+        profile_with("").predict(on("name: naive, micro_batches: 3")).metrics.makespan);
+  CHECK(!is_told(naive));
+  // A transfer that blocks both ends is slowed down by the third device as well.
+  const std::string blocking = gpipe + ", transfers: blocking";
+  CHECK(profile_with("").predict(on(blocking)).metrics.makespan <
+        busy.predict(on(blocking)).metrics.makespan);
 }
 
 TEST_CASE("the parts of an op are slowed as the whole is, and each has a launch of its own") {
