@@ -96,7 +96,7 @@ GroupText text_of(ResultGroup group) {
           "are predicted from that profile\nalone. Then they are trained for real on the same "
           "parts, with `plan.partition: balanced`, measured links, cuBLASLt and cuDNN.\n"
           "*blocking*: copies hold both ends, as `.to()` does; *hybrid*: two pipelines that "
-          "share their gradients.",
+          "share their gradients. The GPU is an H100 where nothing else is said.",
           "network, parts"};
   }
   return {};

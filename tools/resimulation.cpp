@@ -18,10 +18,11 @@ namespace plumbline {
 namespace {
 
 constexpr const char* kScenario = "examples/gpt2-on-h100.yaml";
-constexpr const char* kProfiles = "examples/profiles/nvidia-h100-80gb-hbm3";
+constexpr const char* kProfiles = "examples/profiles";
 constexpr std::int64_t kMaxMicroBatches = 1'000'000;
 
-/// "mlp on 4, hybrid": the network, the parts of the GPU, and how it ran.
+/// "mlp on 4, hybrid": the network, the parts of the GPU, and how it ran. Of another GPU than an
+/// H100, "mlp on 4 of an H200, hybrid".
 struct StoredName {
   std::string network;
   std::string parts;
@@ -33,8 +34,20 @@ StoredName parts_of(const std::string& name) {
   if (on == std::string::npos) return {name, "", ""};
   const std::size_t comma = name.find(", ", on);
   const std::size_t end = comma == std::string::npos ? name.size() : comma;
-  return {name.substr(0, on), name.substr(on + 4, end - on - 4),
+  const std::size_t parts_end = std::min(name.find_first_not_of("0123456789", on + 4), end);
+  return {name.substr(0, on), name.substr(on + 4, parts_end - on - 4),
           comma == std::string::npos ? "" : name.substr(comma + 2)};
+}
+
+/// "nvidia-h100-80gb-hbm3": the folder of a GPU's profiles.
+std::string folder_of(const std::string& gpu) {
+  std::string folder;
+  for (const char c : gpu) {
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    const bool is_kept = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    folder += is_upper ? static_cast<char>(c - 'A' + 'a') : is_kept ? c : '-';
+  }
+  return folder;
 }
 
 /// The overrides that make the scenario of a stored run of `kScenario`. Errors: see resimulate().
@@ -42,7 +55,8 @@ Result<std::vector<std::string>> overrides_of(const ResultFile& file) {
   const StoredName name = parts_of(file.name);
   std::vector<std::string> overrides = {
       fmt::format("model.network=examples/networks/{}.network.yaml", name.network),
-      fmt::format("model.profile={}/{}-{}.profile.yaml", kProfiles, name.network, name.parts),
+      fmt::format("model.profile={}/{}/{}-{}.profile.yaml", kProfiles,
+                  folder_of(file.machine.at("processor")), name.network, name.parts),
       "cluster.devices=" + name.parts};
   if (name.how == "blocking") {
     overrides.emplace_back("schedule.transfers=blocking");
