@@ -165,8 +165,9 @@ std::string beside_work_line(const MeasuredLink& link) {
       std::max_element(busy.table.begin(), busy.table.end(),
                        [&](const auto& a, const auto& b) { return ratio(a) < ratio(b); });
   if (slowest == busy.table.end()) return "";
-  return fmt::format("            {} take {} while {} other devices compute, and {} at rest\n",
+  return fmt::format("            {} take {} while {} other device{} compute{}, and {} at rest\n",
                      to_text(slowest->first), to_text(slowest->second), busy.workers,
+                     busy.workers == 1 ? "" : "s", busy.workers == 1 ? "s" : "",
                      to_text(at_rest.time_of(slowest->first).whole()));
 }
 
@@ -341,7 +342,8 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag_callback(
       "--no-slowdown", [arguments] { arguments->options.slowdown = false; },
-      "do not also measure with fewer devices at work: what neighbours cost");
+      "do not also measure with fewer devices at work, nor links beside work: what neighbours "
+      "cost");
   command->add_flag_callback(
       "--no-in-flight", [arguments] { arguments->options.in_flight = false; },
       "do not also measure with one micro-batch in flight: what the number of them changes");

@@ -43,7 +43,7 @@ out=''
 devices=''
 arguments=("$@")
 for ((i = 0; i < $#; ++i)); do
-  [ "${arguments[i]}" != -o ] || out=${arguments[i + 1]}
+  case ${arguments[i]} in -o | --trace) out=${arguments[i + 1]} ;; esac
   [ "${arguments[i]}" != --devices ] || devices=${arguments[i + 1]}
 done
 case " $* " in
@@ -73,7 +73,7 @@ check 'what fails is told' test "$code" -eq 1
 check 'by name' says 'without results: check-4 validate-vgg-small-1'
 check 'with what it said' says 'error: the device is lost'
 check 'a split that is not proven is not used' test ! -e "$work/g/gpt-small-4.json"
-for there in check-2.proof check-8.proof gpt2-1.json gpt2-2.json mlp-wide-8.json gpt-small-1.json gnmt-lstm-1.json spin-2.json gpt-small-8-hybrid.json resnet-small-8.json; do
+for there in check-2.proof check-8.proof gpt2-1.json gpt2-2.json mlp-wide-8.json gpt-small-1.json gnmt-lstm-1.json spin-2.json gpt-small-8-hybrid.json resnet-small-8.json vgg-small-8.trace.json.gz; do
   check "$there is there" test -f "$work/g/$there"
 done
 check 'no proof of what failed' test ! -e "$work/g/check-4.proof"

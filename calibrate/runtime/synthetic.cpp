@@ -119,13 +119,21 @@ class SyntheticBackend : public Backend {
     std::vector<std::unique_ptr<Worker>> workers;
     workers.reserve(plan.graph.slots());
     const auto crowd = std::make_shared<Crowd>(plan.graph);
+    has_busy_links_ = plan.graph.beside_work.size() > 1;
     for (std::uint32_t slot = 0; slot < plan.graph.slots(); ++slot)
       workers.push_back(std::make_unique<SyntheticWorker>(plan.graph, noise_, crowd));
     return workers;
   }
+  std::vector<std::string> remarks() const override {
+    if (!has_busy_links_) return {};
+    return {
+        "what other devices' work adds to transfers is predicted and not waited for: they take "
+        "their time at rest"};
+  }
 
  private:
   Noise noise_;
+  bool has_busy_links_ = false;  ///< In the last plan.
 };
 
 }  // namespace

@@ -41,14 +41,16 @@ TransferTime Link::time_of(Bytes bytes) const {
 }
 
 std::vector<double> Link::factors_of(Bytes bytes, Duration before) const {
-  const Duration rest = time_of(bytes).whole() + before;
-  if (busy.empty() || rest.count() <= 0) return {};
+  if (busy.empty()) return {};
   std::vector<double> factors = {1};
   for (const BusyTransfers& measured : busy) {
-    const Duration time = tabled_time(measured.table, bandwidth, bytes) + before;
+    const Bytes known =
+        std::clamp(bytes, measured.table.front().first, measured.table.back().first);
+    const auto rest = static_cast<double>((time_of(known).whole() + before).count());
+    const auto time =
+        static_cast<double>((tabled_time(measured.table, bandwidth, known) + before).count());
+    const double factor = rest > 0 ? std::max(1.0, time / rest) : 1;
     const double last = factors.back();
-    const double factor =
-        std::max(1.0, static_cast<double>(time.count()) / static_cast<double>(rest.count()));
     const auto from = static_cast<std::uint32_t>(factors.size() - 1);
     for (std::uint32_t working = from + 1; working <= measured.workers; ++working)
       factors.push_back(last + (factor - last) * (working - from) / (measured.workers - from));

@@ -47,9 +47,10 @@ struct Link {
   /// its end, and bytes / bandwidth for the difference. What is longer than the latency is flow.
   TransferTime time_of(Bytes bytes) const;
   /// The factors of that time, with `before` added to it, while 0, 1, ... other devices compute;
-  /// the last one is for all more. The tables of `busy` are looked up in the same way. Between
-  /// their numbers of workers the time grows evenly. Empty without such tables. `before` belongs to
-  /// every transfer, and is in no table.
+  /// the last one is for all more. The tables of `busy` are looked up in the same way; beyond their
+  /// sizes, the factor is that of the size at their end. Between their numbers of workers the time
+  /// grows evenly. Empty without such tables. `before` belongs to every transfer, and is in no
+  /// table. Requires: no table of `busy` is empty.
   std::vector<double> factors_of(Bytes bytes, Duration before) const;
 
   friend bool operator==(const Link&, const Link&) = default;

@@ -92,8 +92,9 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     const std::uint32_t m = graph.activities[i].micro_batch.value;
     if (m < steady.first || m >= steady.first + multiple) continue;
-    const Duration hold = is_compute(graph.activities[i].kind)  // at its actual pace
-                              ? trace.spans[i].end - trace.spans[i].begin
+    const bool is_paced = is_compute(graph.activities[i].kind) || graph.cost(i).beside_work != 0;
+    const Duration hold = is_paced
+                              ? trace.spans[i].end - trace.spans[i].begin - graph.cost(i).latency
                               : graph.cost(i).hold;
     held[graph.nodes[i].resource] += hold;
     if (graph.nodes[i].peer_resource != graph.nodes[i].resource)

@@ -19,6 +19,7 @@ double factor_at(const std::vector<double>& factors, std::size_t place) {
 Neighbours::Neighbours(const OpGraph& graph) : graph_(graph) {
   if (!graph.has_slowdowns()) return;
   machines_.resize(*std::max_element(graph.machines.begin(), graph.machines.end()) + 1);
+  computes_.resize(graph.slots(), false);
 }
 
 bool Neighbours::concern(std::uint32_t node) const {
@@ -32,11 +33,12 @@ const std::vector<Neighbours::Change>& Neighbours::start(std::uint32_t node, Dur
   const Running one{node, 0, static_cast<double>(work.count()), 0, now};
   if (is_compute_of(node)) {
     machine.ops.push_back(one);
+    computes_[graph_.nodes[node].resource] = true;
     set_all_paces(machine, now);
   } else {
     changes_.clear();
     machine.transfers.push_back(one);
-    set_pace(machine.transfers.back(), factor_of_transfer(one, machine.ops), now);
+    set_pace(machine.transfers.back(), factor_of_transfer(one, machine.ops.size()), now);
   }
   return changes_;
 }
@@ -49,7 +51,9 @@ bool Neighbours::end(std::uint32_t node, std::uint32_t version, SimTime now) {
   if (found == running.end() || found->version != version) return false;
   running.erase(found);
   changes_.clear();
-  if (is_compute_of(node)) set_all_paces(machine, now);
+  if (!is_compute_of(node)) return true;
+  computes_[graph_.nodes[node].resource] = false;
+  set_all_paces(machine, now);
   return true;
 }
 
@@ -63,15 +67,13 @@ double Neighbours::factor_of_op(const Running& one, std::size_t running,
   return is_update(one) ? factor * factor_at(graph_.updates_at_once, updates - 1) : factor;
 }
 
-double Neighbours::factor_of_transfer(const Running& one, const std::vector<Running>& ops) const {
+double Neighbours::factor_of_transfer(const Running& one, std::size_t running) const {
   const std::uint32_t from = graph_.sender(one.node);
   const std::uint32_t to = graph_.receiver(one.node);
-  const auto others = std::count_if(ops.begin(), ops.end(), [&](const Running& op) {
-    const std::uint32_t on = graph_.nodes[op.node].resource;
-    return on != from && on != to;
-  });
-  return factor_at(graph_.beside_work[graph_.cost(one.node).beside_work],
-                   static_cast<std::size_t>(others));
+  std::size_t others = running;
+  if (computes_[from]) --others;
+  if (computes_[to] && graph_.machines[to] == graph_.machines[from]) --others;
+  return factor_at(graph_.beside_work[graph_.cost(one.node).beside_work], others);
 }
 
 void Neighbours::set_all_paces(Machine& machine, SimTime now) {
@@ -80,7 +82,7 @@ void Neighbours::set_all_paces(Machine& machine, SimTime now) {
       machine.ops.begin(), machine.ops.end(), [&](const Running& one) { return is_update(one); }));
   for (Running& op : machine.ops) set_pace(op, factor_of_op(op, machine.ops.size(), updates), now);
   for (Running& transfer : machine.transfers)
-    set_pace(transfer, factor_of_transfer(transfer, machine.ops), now);
+    set_pace(transfer, factor_of_transfer(transfer, machine.ops.size()), now);
 }
 
 void Neighbours::set_pace(Running& one, double factor, SimTime now) {

@@ -60,8 +60,8 @@ class Neighbours {
   /// The factor of an op while `running` ops run, `updates` of them updates; both counts include
   /// this op.
   double factor_of_op(const Running& one, std::size_t running, std::size_t updates) const;
-  /// The factor of a transfer beside these ops.
-  double factor_of_transfer(const Running& one, const std::vector<Running>& ops) const;
+  /// The factor of a transfer while `running` ops run on its machine.
+  double factor_of_transfer(const Running& one, std::size_t running) const;
   /// Sets the pace of all that runs on a machine whose ops have changed.
   void set_all_paces(Machine& machine, SimTime now);
   /// Sets the pace of one, and notes the change if it is one.
@@ -69,6 +69,7 @@ class Neighbours {
 
   const OpGraph& graph_;
   std::vector<Machine> machines_;
+  std::vector<bool> computes_;  ///< By slot: whether an op runs there that takes time.
   std::vector<Change> changes_;
   std::uint32_t next_version_ = 1;
 };

@@ -106,26 +106,27 @@ Wiring::Route Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes bytes
   const Link& link = own ? *options_.blocking_link : path.link;
   const TransferTime time = link.time_of(bytes);
   const Duration latency = time.latency + options_.overheads.hand_over;
-  const std::uint32_t beside = beside_work(link, path, bytes);
   if (options_.blocking) {
     Cost cost{latency + time.flow, {}, latency, bytes, 0};
-    cost.beside_work = beside;
+    cost.beside_work = beside_work(link, path, bytes, options_.overheads.hand_over);
     return {from, to, cost_class(cost)};
   }
   const std::uint32_t resource = graph_.slots() + index;
-  if (beside != 0) {
-    // The whole of it changes with the work of others, and a channel's copies come one by one.
-    Cost cost{time.flow + latency, {}, {}, bytes, 0};
+  if (const std::uint32_t beside = beside_work(link, path, bytes, {})) {
+    // The work of others changes all of the copy, and a channel's copies come one by one.
+    Cost cost{time.whole(), options_.overheads.hand_over, time.latency, bytes, 0};
     cost.beside_work = beside;
     return {resource, resource, cost_class(cost)};
   }
   return {resource, resource, cost_class({time.flow, latency, {}, bytes, 0})};
 }
 
-std::uint32_t Wiring::beside_work(const Link& link, const Path& path, Bytes bytes) {
+std::uint32_t Wiring::beside_work(const Link& link, const Path& path, Bytes bytes,
+                                  Duration before) {
   if (path.out) return 0;  // to another machine
-  std::vector<double> factors = link.factors_of(bytes, options_.overheads.hand_over);
-  if (factors.empty()) return 0;
+  std::vector<double> factors = link.factors_of(bytes, before);
+  if (std::all_of(factors.begin(), factors.end(), [](double factor) { return factor == 1; }))
+    return 0;
   if (graph_.beside_work.back() != factors) graph_.beside_work.push_back(std::move(factors));
   return static_cast<std::uint32_t>(graph_.beside_work.size() - 1);
 }

@@ -111,8 +111,9 @@ class Wiring {
   Route hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps);
   Route hop(std::uint32_t channel, const Link& link, Bytes sent, std::int64_t steps);
   Route transfer(std::uint32_t from, std::uint32_t to, Bytes bytes);
-  /// The index of a transfer's factors by the work of others, or 0.
-  std::uint32_t beside_work(const Link& link, const Path& path, Bytes bytes);
+  /// The index of a transfer's factors by the work of others, or 0. They are those of its time with
+  /// `before`, which is in no link's.
+  std::uint32_t beside_work(const Link& link, const Path& path, Bytes bytes, Duration before);
   std::uint32_t channel(std::uint32_t from, std::uint32_t to);
   /// A channel from a device to itself. It stands for several devices: copies that are not written,
   /// or its group.

@@ -181,23 +181,6 @@ void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
       has_in_flight ? " and micro-batches in flight" : ""));
 }
 
-/// Adds a note on how much longer transfers take, over all of them, because others compute.
-void add_transfers_note(Outcome& outcome) {
-  if (outcome.graph.beside_work.size() < 2) return;
-  double at_rest = 0;
-  double taken = 0;
-  for (std::uint32_t node = 0; node < outcome.graph.size(); ++node) {
-    if (outcome.graph.cost(node).beside_work == 0) continue;
-    const Span& span = outcome.trace.spans[node];
-    at_rest += seconds(outcome.graph.cost(node).hold);
-    taken += seconds(span.end - span.begin);
-  }
-  if (at_rest <= 0 || taken / at_rest < 1.0005) return;  // 0.0 %
-  outcome.setup.notes.push_back(
-      fmt::format("transfers take {:.2f} times as long as at rest, because other devices compute",
-                  taken / at_rest));
-}
-
 /// Adds a note on the number of pairs, and on whether they hide anything.
 void add_pairs_note(Outcome& outcome) {
   const OpGraph& graph = outcome.graph;
@@ -356,7 +339,6 @@ Result<Outcome> assess(TrainingSetup given, OpGraph graph, Trace trace) {
   outcome.formula = formula_of(setup, outcome.graph);
   outcome.sent_in_groups_s = sent_in_groups_of(setup, outcome.graph);
   add_slowdown_note(outcome, !setup.model->profile.in_flight.empty());
-  add_transfers_note(outcome);
   add_steady_notes(outcome);
   add_period_notes(outcome);
   add_pairs_note(outcome);

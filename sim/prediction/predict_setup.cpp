@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/predict_setup.h"
 
+#include <fmt/format.h>
+
 #include "sim/engine/simulate.h"
 #include "sim/graph/lower.h"
 #include "sim/prediction/uncertainty.h"
@@ -10,12 +12,35 @@
 namespace plumbline {
 namespace {
 
+/// Whether the work of other devices makes transfers longer.
+bool has_busy_links(const TrainingSetup& setup) {
+  const auto& own = setup.rules.blocking_link;
+  return !setup.cluster.levels.front().link.busy.empty() || (own && !own->busy.empty());
+}
+
 /// Whether the first copy can stand for all. Runs in which copies differ by noise or neighbours are
 /// simulated whole.
 bool one_tells_all(const TrainingSetup& setup) {
   return setup.copies() > 1 && !setup.whole_model() && !setup.noise &&
          setup.costs.slowdowns.empty() && setup.costs.updates_at_once.empty() &&
+         !has_busy_links(setup) &&
          copies_are_alike(setup.schedule.shape, setup.devices, setup.cluster, setup.copies());
+}
+
+/// Adds a note on how much longer transfers take, over all of them, because others compute.
+void add_transfers_note(Outcome& outcome) {
+  double at_rest = 0;
+  double taken = 0;
+  for (std::uint32_t node = 0; node < outcome.graph.size(); ++node) {
+    if (outcome.graph.cost(node).beside_work == 0) continue;
+    const Span& span = outcome.trace.spans[node];
+    at_rest += seconds(outcome.graph.cost(node).hold + outcome.graph.cost(node).latency);
+    taken += seconds(span.end - span.begin);
+  }
+  if (at_rest <= 0 || taken / at_rest < 1.005) return;
+  outcome.setup.notes.push_back(
+      fmt::format("transfers take {:.2f} times as long as at rest, because other devices compute",
+                  taken / at_rest));
 }
 
 Trace evaluate(const OpGraph& graph, Evaluation evaluation) {
@@ -36,6 +61,7 @@ Result<Outcome> predict(TrainingSetup setup, Evaluation evaluation) {
   // Compute the outcome.
   auto outcome = assess(std::move(setup), *std::move(graph), std::move(trace));
   if (!outcome) return outcome;
+  add_transfers_note(*outcome);
 
   // Sample runs with noise.
   if (outcome->setup.noise)

@@ -66,6 +66,8 @@ std::string what(const Outcome& p, BubbleCause cause) {
       const std::vector<bool> shared = p.graph.shared_channels();
       const bool cards = std::find(shared.begin(), shared.end(), true) != shared.end();
       if (!p.graph.has_slowdowns()) return "shared network cards";
+      if (p.graph.slowdowns.size() == 1 && p.graph.updates_at_once.empty())
+        return "transfers that others' work slows down";
       return cards ? "shared network cards and neighbours that slow each other"
                    : "neighbours that slow each other";
     }

@@ -107,57 +107,59 @@ const SectionFormat& cluster_format() {
   static const SectionFormat cluster = {
       .name = "cluster",
       .text = "The devices and what links them.",
-      .keys = {{"devices",
-                {count(1, kMaxDevices)},
-                "How many devices there are; absent: as many as the plan needs."},
-               {"gpus",
-                {count(1, kMaxGpus)},
-                "In the place of devices: how many single GPUs there are. A device is a group of "
-                "them where layers, samples or experts are shared."},
-               {"gpus_per_server",
-                {count(1, kMaxGpus)},
-                "With gpus: how many share a server. Without a link those have that of the device, "
-                "others its network; absent: all."},
-               {"memory", {bytes()}, "The memory of each device; absent: not checked."},
-               {"reserve",
-                {bytes()},
-                "The memory of each device that is kept free: for contexts, libraries and an "
-                "allocator's gaps.",
-                "0 B"},
-               {"device",
-                {words(device_preset_names()), section(&device_format)},
-                "What the devices are, for layers that give FLOPs instead of times: a preset "
-                "(plumbline list presets) or its numbers."},
-               {"link",
-                {section(&link_format), words({"measured", "device", "network"})},
-                "The link of each ordered pair of devices; `measured`: the profile's; `device` and "
-                "`network`: the link and the network card of cluster.device; absent: free."},
-               {"host_link",
-                {bandwidth()},
-                "The bandwidth between each device and its host's memory, each way, over which "
-                "schedule.offload copies; absent: that of a preset, which is its peak."},
-               {"price",
-                {price(), section(&prices_format)},
-                "What an hour of one GPU costs, in any currency, such as 2.5 USD/h; with "
-                "training.tokens the training has a cost. A map of presets gives each its own."},
-               {"power",
-                {power(), section(&powers_format)},
-                "What one GPU draws on average, its share of the server included; with "
-                "training.tokens the training has an energy."},
-               {"pue",
-                {pue()},
-                "The energy of the whole building over that of what computes in it, at least 1; "
-                "a factor of the energy.",
-                "1"},
-               {"slowdown",
-                {words({"measured", "none"})},
-                "Whether devices of one machine slow each other down as the profile says they do; "
-                "`none`: each takes the times of a device whose neighbours rest.",
-                "measured"},
-               {"levels",
-                {list({section(&level_format)}, 1)},
-                "In the place of devices and link, innermost first: servers, racks. There are as "
-                "many devices as the product of the sizes."}},
+      .keys =
+          {{"devices",
+            {count(1, kMaxDevices)},
+            "How many devices there are; absent: as many as the plan needs."},
+           {"gpus",
+            {count(1, kMaxGpus)},
+            "In the place of devices: how many single GPUs there are. A device is a group of "
+            "them where layers, samples or experts are shared."},
+           {"gpus_per_server",
+            {count(1, kMaxGpus)},
+            "With gpus: how many share a server. Without a link those have that of the device, "
+            "others its network; absent: all."},
+           {"memory", {bytes()}, "The memory of each device; absent: not checked."},
+           {"reserve",
+            {bytes()},
+            "The memory of each device that is kept free: for contexts, libraries and an "
+            "allocator's gaps.",
+            "0 B"},
+           {"device",
+            {words(device_preset_names()), section(&device_format)},
+            "What the devices are, for layers that give FLOPs instead of times: a preset "
+            "(plumbline list presets) or its numbers."},
+           {"link",
+            {section(&link_format), words({"measured", "device", "network"})},
+            "The link of each ordered pair of devices; `measured`: the profile's; `device` and "
+            "`network`: the link and the network card of cluster.device; absent: free."},
+           {"host_link",
+            {bandwidth()},
+            "The bandwidth between each device and its host's memory, each way, over which "
+            "schedule.offload copies; absent: that of a preset, which is its peak."},
+           {"price",
+            {price(), section(&prices_format)},
+            "What an hour of one GPU costs, in any currency, such as 2.5 USD/h; with "
+            "training.tokens the training has a cost. A map of presets gives each its own."},
+           {"power",
+            {power(), section(&powers_format)},
+            "What one GPU draws on average, its share of the server included; with "
+            "training.tokens the training has an energy."},
+           {"pue",
+            {pue()},
+            "The energy of the whole building over that of what computes in it, at least 1; "
+            "a factor of the energy.",
+            "1"},
+           {"slowdown",
+            {words({"measured", "none"})},
+            "Whether devices of one machine slow each other, and each other's transfers, down as "
+            "the profile says they do; `none`: each takes the times of a device whose neighbours "
+            "rest.",
+            "measured"},
+           {"levels",
+            {list({section(&level_format)}, 1)},
+            "In the place of devices and link, innermost first: servers, racks. There are as "
+            "many devices as the product of the sizes."}},
       .needs = {{"gpus_per_server", "gpus"}, {"pue", "power"}},
       .excludes = {{"levels", "link"}, {"gpus", "devices", "levels"}},
       .elsewhere = words_elsewhere};

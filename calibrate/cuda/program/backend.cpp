@@ -137,8 +137,8 @@ class CudaBackendOnNetwork : public CudaBackend {
       remarks_.push_back(*std::move(other));
     if (!libraries_ && plan.graph.rates_change()) {
       remarks_.emplace_back(
-          "what neighbours and micro-batches in flight change is predicted and not spun: ops take "
-          "the profile's times");
+          "what neighbours and micro-batches in flight change is predicted and not spun: ops and "
+          "transfers take the profile's times");
     }
     if (!launching_.replays) {
       remarks_.push_back(fmt::format(

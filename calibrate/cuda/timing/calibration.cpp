@@ -355,11 +355,11 @@ class CudaCalibration : public CalibrationDevices {
   std::vector<MeasuredLink> links(const Network& network, const StageLayers& stages,
                                   const CalibrationOptions& options,
                                   const std::vector<Bytes>& sizes) override {
-    const CudaLaunchTimes& times = launches();
     auto walkers = walkers_beside_transfers(network, stages, options);
     std::optional<CudaWorkBeside> beside;
     if (!walkers.empty()) beside.emplace(*devices_, walkers);
-    return measure_cuda_links(*devices_, launching_, times, libraries_->nccl(), sizes,
+    // After the walkers: where these could not be recorded, nothing is replayed from then on.
+    return measure_cuda_links(*devices_, launching_, launches(), libraries_->nccl(), sizes,
                               beside && launching_.replays ? &*beside : nullptr);
   }
 

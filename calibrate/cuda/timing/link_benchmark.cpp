@@ -257,36 +257,42 @@ TransferTable timed_transfers(CudaDevices& devices, const Route& route, const Nc
 
 /// The same between the first two devices while so many others work. Its ops write nothing: they
 /// would take now more and now less of what others leave of the memory. Empty where the host cannot
-/// enqueue the work of the others fast enough.
+/// enqueue the work of the others fast enough, or where that ends too early.
 TransferTable busy_transfers(CudaDevices& devices, Streams streams, std::vector<Bytes> sizes,
                              CudaSpinOps& ops, const CudaLaunchTimes& launches,
                              const CudaWorkBeside& others, std::uint32_t workers) {
-  constexpr std::uint32_t kRow = 24;
-  constexpr std::uint32_t kMaxRounds = 6;
+  constexpr std::uint32_t kRow = 16;
+  constexpr std::uint32_t kMaxRounds = 4;
   Chain chain(devices, 0, 2, Way::copy, streams, nullptr, sizes);
   CudaStopwatch stopwatch(devices, 0);
-  const auto time = [&](const std::function<void()>& enqueue) {
+  const auto time = [&](const std::function<void()>& enqueue) -> std::optional<double> {
     others.wait();
     const double at_rest = stopwatch.time(enqueue);
+    if (!others.lasts(workers, 2 * at_rest)) return std::nullopt;
     const auto beside_work = [&] {
       others.enqueue(0, workers, 2 * at_rest);
       enqueue();
     };
-    return stopwatch.time_behind_gate(beside_work, [&] { others.wait(); });
+    const auto took = stopwatch.time_behind_gate(beside_work, [&] { others.wait(); });
+    others.wait();
+    return took;
   };
   const auto row = time([&] {
     for (std::uint32_t op = 0; op < kRow; ++op) ops.enqueue(0);
   });
   if (!row) return {};
-  const double of_ops = *row / kRow * static_cast<double>(chain.ops());
+  // An op that receives waits for something, at rest as beside work.
+  const double of_wait = time_of_spin_op(devices, 0, ops, /*signals=*/true) -
+                         time_of_spin_op(devices, 0, ops, /*signals=*/false);
+  const auto transfers = static_cast<double>(chain.transfers());
+  const double of_ops = *row / kRow * static_cast<double>(chain.ops()) + of_wait * transfers;
   TransferTable table;
   for (const Bytes size : sizes) {
     const auto bytes = static_cast<std::size_t>(size.count);
     const std::uint32_t rounds = std::min(rounds_of(bytes, chain.transfers()), kMaxRounds);
     const auto all = time([&] { chain.enqueue(ops, bytes, rounds); });
     if (!all) return {};
-    const double each = (*all / rounds - of_ops) / static_cast<double>(chain.transfers());
-    table.emplace_back(size, of_link(each, launches));
+    table.emplace_back(size, of_link((*all / rounds - of_ops) / transfers, launches));
   }
   return table;
 }
@@ -346,6 +352,7 @@ std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching
     TransferTable table = timed_transfers(devices, route, nccl, sizes, ops, launches);
     auto link = table.size() < 2 ? std::nullopt : measured_link(std::move(kind), std::move(table));
     if (link) links.push_back(*std::move(link));
+    return link.has_value();
   };
   const auto add_busy = [&](Streams streams, MeasuredLink& link) {
     for (const std::uint32_t workers : numbers_up_to(others->workers())) {
@@ -362,8 +369,8 @@ std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching
       return streams == Streams::own ? kind : blocking_link(kind);
     };
     if (devices.split()) {
-      add({0, devices.all().size(), Way::copy, streams}, named("copy"));
-      if (others != nullptr && !links.empty()) add_busy(streams, links.back());
+      const bool is_there = add({0, devices.all().size(), Way::copy, streams}, named("copy"));
+      if (is_there && others != nullptr) add_busy(streams, links.back());
       continue;
     }
     const std::size_t before = links.size();

@@ -44,8 +44,14 @@ CudaWorkBeside::~CudaWorkBeside() {
   devices_.driver().cuCtxSetCurrent(devices_.all().front().context);
 }
 
+bool CudaWorkBeside::lasts(std::uint32_t workers, double nanoseconds) const {
+  return std::all_of(turn_times_.begin(), turn_times_.begin() + workers,
+                     [&](double turn) { return kMostTurns * turn >= nanoseconds; });
+}
+
 void CudaWorkBeside::enqueue(std::size_t first, std::uint32_t workers, double nanoseconds) const {
-  PLUMBLINE_CHECK(workers >= 1 && workers <= walkers_.size(), workers, walkers_.size());
+  PLUMBLINE_CHECK(workers >= 1 && workers <= walkers_.size() && lasts(workers, nanoseconds),
+                  workers, walkers_.size(), nanoseconds);
   const CudaDriver& driver = devices_.driver();
   const CudaDevice& on = devices_.all()[first];
   CUevent begins = begins_[first][0];
@@ -54,8 +60,7 @@ void CudaWorkBeside::enqueue(std::size_t first, std::uint32_t workers, double na
   const std::size_t others = devices_.all().size() - walkers_.size();
   std::vector<std::size_t> turns;
   for (std::size_t i = 0; i < workers; ++i) {
-    const double wanted = std::ceil(nanoseconds / turn_times_[i]);
-    turns.push_back(static_cast<std::size_t>(std::min(wanted, kMostTurns)));
+    turns.push_back(static_cast<std::size_t>(std::ceil(nanoseconds / turn_times_[i])));
     PLUMBLINE_CUDA(driver, cuCtxSetCurrent, devices_.all()[others + i].context);
     PLUMBLINE_CUDA(driver, cuStreamWaitEvent, walkers_[i]->queue().stream, begins, 0);
   }

@@ -27,9 +27,13 @@ class CudaWorkBeside {
 
   /// The number of devices that can work.
   std::uint32_t workers() const { return static_cast<std::uint32_t>(walkers_.size()); }
+  /// Whether so many of these devices can have passes enqueued for so long: a stream takes a number
+  /// of launches.
+  bool lasts(std::uint32_t workers, double nanoseconds) const;
   /// Enqueues passes for at least `nanoseconds` on so many of these devices. They begin when the
   /// work that is now on `first`'s compute stream has ended. `first` is another device. Requires: 1
-  /// <= workers <= workers(); what was enqueued before has ended.
+  /// <= workers <= workers(); lasts(workers, nanoseconds); what was enqueued before has
+  /// ended.
   void enqueue(std::size_t first, std::uint32_t workers, double nanoseconds) const;
   /// Waits until all passes have ended.
   void wait() const noexcept;

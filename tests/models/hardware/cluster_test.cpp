@@ -106,12 +106,17 @@ TEST_CASE("the times of a busy link give factors for 0, 1, ... other devices at 
   // Between measured numbers of workers the time grows evenly.
   link.busy.push_back({4, {{{100}, Duration{800}}}});
   CHECK(link.factors_of({100}, Duration{}) == std::vector<double>{1, 1.5, 2, 3, 4});
+  // Beyond the sizes of a busy table, the factor is that of the last one.
+  link.busy = {{2, {{{100}, Duration{400}}, {{300}, Duration{1000}}}}};
+  CHECK(link.factors_of({3000}, Duration{}) == link.factors_of({300}, Duration{}));
+  CHECK(link.factors_of({1}, Duration{}) == link.factors_of({100}, Duration{}));
   // Nobody's work makes a transfer faster than at rest.
   link.busy = {{2, {{{100}, Duration{150}}}}};
   CHECK(link.factors_of({100}, Duration{}) == std::vector<double>{1, 1, 1});
   link.table.clear();
   link.latency = {};
-  CHECK(link.factors_of({0}, Duration{}).empty());  // nothing to stretch
+  link.bandwidth.reset();
+  CHECK(link.factors_of({0}, Duration{}) == std::vector<double>{1, 1, 1});  // nothing to stretch
 }
 
 }  // namespace

@@ -417,10 +417,42 @@ TEST_CASE("transfers of a measured link take longer while others compute, if nei
   CHECK(naive.metrics.makespan ==
         profile_with("").predict(on("name: naive, micro_batches: 3")).metrics.makespan);
   CHECK(!is_told(naive));
-  // A transfer that blocks both ends is slowed down by the third device as well.
+  // A transfer that blocks both ends is slowed down by the third device as well, by the times of
+  // its own link, whatever their order.
   const std::string blocking = gpipe + ", transfers: blocking";
   CHECK(profile_with("").predict(on(blocking)).metrics.makespan <
         busy.predict(on(blocking)).metrics.makespan);
+  const ProfileFile two_links = profile_with(
+      "}\n  - {kind: blocking copy, latency: 10 us, table: [[1 kB, 20 us], [2 kB, 30 us]], busy: "
+      "[{workers: 1, table: [[2 kB, 99 us], [1 kB, 50 us]]}]");
+  CHECK(two_links.predict(on(blocking)).graph.beside_work ==
+        std::vector<std::vector<double>>{{}, {1, 2.5}});
+  CHECK(!two_links.predict(on(gpipe)).graph.rates_change());
+  CHECK(!two_links.predict(on(blocking, ", slowdown: none")).graph.rates_change());
+}
+
+TEST_CASE("beside busy links the first copy does not stand for all") {
+  const TemporaryFolder folder;
+  const std::string profile = folder.file(
+      "p.profile.yaml",
+      "version: 1\nkind: profile\nbatch: 1\nlayers:\n"
+      "  - {name: a, kind: linear, forward: 100 us, backward: 200 us, output: 1 kB}\n"
+      "  - {name: b, kind: linear, forward: 100 us, backward: 200 us, output: 1 kB}\n"
+      "links: [{kind: copy, latency: 10 us, busy: [{workers: 2, table: [[1 kB, 60 us]]}]}]\n");
+  const auto scenario =
+      parse_scenario(text_source("s.yaml", "version: 1\nmodel: {profile: " + profile +
+                                               "}\ncluster: {devices: 4, link: measured}\n"
+                                               "plan: {partition: [1, 1], data_parallel: 2}\n"
+                                               "schedule: {name: 1f1b, micro_batches: 6}\n"),
+                     {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  const auto events = predict(*scenario, Evaluation::events);
+  const auto fastest = predict(*scenario, Evaluation::fastest);
+  REQUIRE(events);
+  REQUIRE(fastest);
+  CHECK(fastest->metrics.makespan == events->metrics.makespan);
+  const auto has_note = [](const std::string& note) { return note.find("transfers take ") == 0; };
+  CHECK(std::any_of(events->setup.notes.begin(), events->setup.notes.end(), has_note));
 }
 
 TEST_CASE("the parts of an op are slowed as the whole is, and each has a launch of its own") {

@@ -21,7 +21,7 @@ namespace {
 
 /// Four devices with a layer each, of which the last two walk.
 struct TwoWalkers {
-  TwoWalkers() {
+  explicit TwoWalkers(const FakeOptions& options = {}) : fake(options) {
     fake.add(emulated_kernels());
     const auto read = parse_network(std::make_shared<const Source>(
         Source{"n.network.yaml",
@@ -94,16 +94,31 @@ TEST_CASE("work beside a transfer is on the other devices, behind the first one'
   CHECK(two.fake.faults() == std::vector<std::string>{});
 }
 
-TEST_CASE("links that others' work does not slow down have no other times") {
-  TwoWalkers two;
+/// The links of the first two devices, beside the others' work, where each kernel of it takes so
+/// long.
+std::vector<MeasuredLink> links_beside(std::uint64_t kernel_nanoseconds) {
+  FakeOptions options;
+  options.kernel_nanoseconds = kernel_nanoseconds;
+  options.wait_nanoseconds = 700;
+  TwoWalkers two(options);
   CudaWorkBeside others(*two.devices, two.walkers);
+  CHECK(others.lasts(1, 1));
+  CHECK(others.lasts(2, 6'400'000) == (kernel_nanoseconds >= 10'000));
   const CudaLaunchTimes launches = measure_launch_times(*two.devices, two.launching);
-  const std::vector<MeasuredLink> links =
-      measure_cuda_links(*two.devices, two.launching, launches, nullptr,
-                         {Bytes{1 << 10}, Bytes{1 << 14}, Bytes{1 << 18}}, &others);
-  REQUIRE(links.size() == 3);
-  for (const MeasuredLink& link : links) CHECK(link.busy.empty());
+  auto links = measure_cuda_links(*two.devices, two.launching, launches, nullptr,
+                                  {Bytes{1 << 10}, Bytes{1 << 14}, Bytes{1 << 18}}, &others);
   CHECK(two.fake.faults() == std::vector<std::string>{});
+  return links;
+}
+
+TEST_CASE("links that others' work does not slow down have no other times") {
+  // Neither where it lasts, nor where it would end before the transfers do.
+  for (const std::uint64_t kernel_nanoseconds : {20'000, 100}) {
+    CAPTURE(kernel_nanoseconds);
+    const auto links = links_beside(kernel_nanoseconds);
+    REQUIRE(links.size() == 3);
+    for (const MeasuredLink& link : links) CHECK(link.busy.empty());
+  }
 }
 
 }  // namespace
