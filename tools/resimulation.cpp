@@ -53,14 +53,8 @@ std::string folder_of(const std::string& gpu) {
 /// The overrides that make the scenario of a stored run of `kScenario`. Errors: see resimulate().
 Result<std::vector<std::string>> overrides_of(const ResultFile& file) {
   const StoredName name = parts_of(file.name);
-  const auto gpu = file.machine.find("processor");
-  if (gpu == file.machine.end())
-    return input_error({},
-                       fmt::format("'{}' does not say which GPU it ran on", printable(file.name)));
   std::vector<std::string> overrides = {
       fmt::format("model.network=examples/networks/{}.network.yaml", name.network),
-      fmt::format("model.profile={}/{}/{}-{}.profile.yaml", kProfiles, folder_of(gpu->second),
-                  name.network, name.parts),
       "cluster.devices=" + name.parts};
   if (name.how == "blocking") {
     overrides.emplace_back("schedule.transfers=blocking");
@@ -70,6 +64,13 @@ Result<std::vector<std::string>> overrides_of(const ResultFile& file) {
     return input_error({}, fmt::format("'{}' is no name of a stored run", printable(file.name)),
                        "such as 'mlp on 4' or 'gpt-small on 4, hybrid'");
   }
+  const auto gpu = file.machine.find("processor");
+  if (gpu == file.machine.end()) {
+    return input_error({},
+                       fmt::format("'{}' does not say which GPU it ran on", printable(file.name)));
+  }
+  overrides.push_back(fmt::format("model.profile={}/{}/{}-{}.profile.yaml", kProfiles,
+                                  folder_of(gpu->second), name.network, name.parts));
   return overrides;
 }
 

@@ -67,7 +67,7 @@ const SectionFormat& busy_transfers_format() {
                         "which the transfers went.",
                 .required = true},
                {.name = "table",
-                .values = {list({list({bytes(), duration()}, 2, 2)})},
+                .values = {list({list({bytes(), duration()}, 2, 2)}, 1)},
                 .text = "Pairs of a size and the time that it took, as in the link's own table.",
                 .required = true}}};
   return busy;

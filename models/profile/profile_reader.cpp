@@ -259,7 +259,8 @@ class ProfileReader {
                       fmt::format("{} is not more than before", section.path_of("workers")),
                       "the entries are in the order of their workers");
       }
-      if (section.has("table") && busy.table.empty()) {
+      const std::vector<YamlNode>* rows = section.has("table") ? section.list("table") : nullptr;
+      if (rows != nullptr && rows->empty()) {
         section.error(section.mark_of("table"),
                       fmt::format("{} is empty", section.path_of("table")),
                       "such as [[1 MiB, 95 us]]");

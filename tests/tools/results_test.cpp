@@ -256,7 +256,7 @@ TEST_CASE("this version predicts the stored runs of an H100 no worse than the pa
     REQUIRE(found != files.end());
     return summarize({&*found}).error.mean_size;
   };
-  CHECK(resimulated->size() == 14);
+  CHECK(resimulated->size() == 16);
   for (const char* name : {"mlp on 4", "mlp on 8", "gpt-small on 4"})
     CHECK(error(*resimulated, name) <= error(*results, name) + 0.001);
   CHECK(error(*resimulated, "mlp on 4") <= 0.0165);
@@ -275,6 +275,15 @@ TEST_CASE("this version predicts the stored runs of an H100 no worse than the pa
   const auto refused = resimulate({unknown});
   REQUIRE_FALSE(refused);
   CHECK(has(to_text(refused.problems()), "'mlp' is no name of a stored run"));
+  unknown.name = "mlp on 4 of an H200, hybrid";
+  unknown.machine.erase("processor");
+  const auto nowhere = resimulate({unknown});
+  REQUIRE_FALSE(nowhere);
+  CHECK(has(to_text(nowhere.problems()), "does not say which GPU it ran on"));
+  unknown.machine["processor"] = "NVIDIA H200";
+  const auto no_profile = resimulate({unknown});  // of this network, there is none
+  REQUIRE_FALSE(no_profile);
+  CHECK(has(to_text(no_profile.problems()), "examples/profiles/nvidia-h200/mlp-4.profile.yaml"));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ constexpr std::size_t kMaxCycles = 16;
 /// The time after which the gate of a burst opens by itself, in ns.
 constexpr unsigned long long kPatience = 200'000'000;
 
-/// What a device measures, with its stage of these.
+/// The measurement of a device, with its stage of all.
 CudaMeasuring measuring(const StageLayers& stages, const CalibrationOptions& options,
                         std::int64_t batch, std::uint32_t device) {
   return {stages[device].first, stages[device].second, batch, options.devices, device,
