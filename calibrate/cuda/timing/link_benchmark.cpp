@@ -351,8 +351,9 @@ std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching
   const auto add = [&](const Route& route, std::string kind) {
     TransferTable table = timed_transfers(devices, route, nccl, sizes, ops, launches);
     auto link = table.size() < 2 ? std::nullopt : measured_link(std::move(kind), std::move(table));
-    if (link) links.push_back(*std::move(link));
-    return link.has_value();
+    if (!link) return false;
+    links.push_back(*std::move(link));
+    return true;
   };
   const auto add_busy = [&](Streams streams, MeasuredLink& link) {
     for (const std::uint32_t workers : numbers_up_to(others->workers())) {

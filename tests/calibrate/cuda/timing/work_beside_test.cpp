@@ -87,8 +87,9 @@ TEST_CASE("work beside a transfer is on the other devices, behind the first one'
       CHECK(busy[0] == 0);
       CHECK(busy[1] == 0);
       // Six times, of which one warms up.
-      CHECK(busy[2] >= 6 * 300'000);
-      CHECK((busy[3] >= 6 * 300'000) == (workers == 2));
+      constexpr std::uint64_t kAll = 6 * std::uint64_t{300'000};
+      CHECK(busy[2] >= kAll);
+      CHECK((busy[3] >= kAll) == (workers == 2));
     }
   }
   CHECK(two.fake.faults() == std::vector<std::string>{});
