@@ -28,7 +28,8 @@ struct RunOptions {
   double clean_below = 0.01;
   /// An op that takes longer than 20 times its predicted time plus this counts as hung.
   std::chrono::milliseconds patience{10'000};
-  /// Called after each iteration, from the thread that called run().
+  /// Called after iterations (some 50 times a second at most) and at the end of the run, from the
+  /// thread that called run().
   std::function<void(std::uint32_t done, std::uint32_t max)> progress;
 };
 

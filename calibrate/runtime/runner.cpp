@@ -158,18 +158,21 @@ class Execution {
   }
 
  private:
+  /// Tells the caller how many iterations are done, where that has changed.
+  void tell_iterations() {
+    const std::uint32_t done = iterations_done_.load(std::memory_order_relaxed);
+    if (!options_.progress || done == told_) return;
+    told_ = done;
+    options_.progress(done, options_.warm_up + options_.max_iterations);
+  }
+
   void look_until_over() {
-    std::uint32_t told = 0;
     std::optional<std::uint64_t> steps_before;
     std::unique_lock lock(mutex_);
     while (exited_ < device_states_.size() && !stop_) {
       changed_.wait_for(lock, std::chrono::milliseconds(20));
       if (stop_ || exited_ == device_states_.size()) break;
-      const std::uint32_t done = iterations_done_.load(std::memory_order_relaxed);
-      if (options_.progress && done != told) {
-        told = done;
-        options_.progress(done, options_.warm_up + options_.max_iterations);
-      }
+      tell_iterations();
       // It is a deadlock if two checks in a row show the same state.
       const std::uint64_t steps = all_steps();
       const bool stuck = all_wait();
@@ -181,6 +184,7 @@ class Execution {
         look_for_hangs();
       }
     }
+    tell_iterations();  // a short run may end before the first look
   }
 
   std::vector<Ledger> make_ledgers(const RunPlan& plan) {
@@ -455,6 +459,7 @@ class Execution {
   std::uint32_t clean_ = 0;
   RunRecord record_;
   std::atomic<std::uint32_t> iterations_done_{0};
+  std::uint32_t told_ = 0;  ///< How many iterations the caller knows of; watch() alone has it.
 
   std::atomic<bool> stop_{false};
   FirstException thrown_;
