@@ -84,6 +84,7 @@ ValueFormat flops_per_second() { return of(ValueFormat::Type::flops_per_second);
 ValueFormat tokens() { return of(ValueFormat::Type::tokens); }
 ValueFormat price() { return of(ValueFormat::Type::price); }
 ValueFormat power() { return of(ValueFormat::Type::power); }
+ValueFormat long_time() { return of(ValueFormat::Type::long_time); }
 
 ValueFormat list(std::vector<ValueFormat> items, std::int64_t min, std::int64_t max) {
   ValueFormat value = of(ValueFormat::Type::list);

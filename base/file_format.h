@@ -31,13 +31,14 @@ struct ValueFormat {
     bandwidth,
     flops,
     flops_per_second,
-    tokens,   ///< A number of tokens: 15T.
-    price,    ///< What an hour costs: 2.5 USD/h.
-    power,    ///< 700 W.
-    list,     ///< A list of `items`, with `min` to `max` elements.
-    section,  ///< A map of keys.
-    range,    ///< The text range(from, to) or range(from, to, step).
-    nothing,  ///< The key stands there without a value.
+    tokens,     ///< A number of tokens: 15T.
+    price,      ///< What an hour costs: 2.5 USD/h.
+    power,      ///< 700 W.
+    long_time,  ///< 50000 h.
+    list,       ///< A list of `items`, with `min` to `max` elements.
+    section,    ///< A map of keys.
+    range,      ///< The text range(from, to) or range(from, to, step).
+    nothing,    ///< The key stands there without a value.
   };
 
   Type type = Type::text;
@@ -118,6 +119,7 @@ ValueFormat flops_per_second();
 ValueFormat tokens();
 ValueFormat price();
 ValueFormat power();
+ValueFormat long_time();
 ValueFormat list(std::vector<ValueFormat> items, std::int64_t min = 0,
                  std::int64_t max = kLargestQuantity);
 ValueFormat section(SectionFormatFunction section);

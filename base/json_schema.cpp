@@ -30,6 +30,8 @@ std::optional<QuantityUnits> units_of(Type type) {
       return flops_per_second_units();
     case Type::power:
       return power_units();
+    case Type::long_time:
+      return long_time_units();
     default:
       return std::nullopt;
   }

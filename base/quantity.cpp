@@ -75,6 +75,8 @@ constexpr std::array kFlopRateUnits = {Unit{"FLOP/s", 1},
 
 constexpr std::array kPowerUnits = {Unit{"W", 1'000}, Unit{"kW", 1'000'000},
                                     Unit{"MW", 1'000'000'000}};
+constexpr std::array kLongTimeUnits = {Unit{"s", 1'000}, Unit{"min", 60'000}, Unit{"h", 3'600'000},
+                                       Unit{"d", 86'400'000}};
 constexpr std::array kTokenUnits = {Unit{"", 1}, Unit{"k", 1'000}, Unit{"M", 1'000'000},
                                     Unit{"B", 1'000'000'000}, Unit{"T", 1'000'000'000'000}};
 
@@ -91,6 +93,7 @@ constexpr Measure kSize{kByteUnits, "16 GiB"};
 constexpr Measure kBandwidth{kBandwidthUnits, "10 Gbit/s"};
 constexpr Measure kWork{kFlopUnits, "1.2 TFLOP", kMaxFlops, "10^18 FLOP"};
 constexpr Measure kPower{kPowerUnits, "700 W", kLargestQuantity, "10^12 W"};
+constexpr Measure kLongTime{kLongTimeUnits, "50000 h", kLargestQuantity, "10^12 s"};
 constexpr Measure kTokens{kTokenUnits, "15T", kMaxTrainingTokens, "10^18"};
 constexpr Measure kWorkRate{kFlopRateUnits, "989 TFLOP/s", kMaxFlops, "10^18 FLOP/s"};
 
@@ -250,6 +253,12 @@ Parsed<Power> parse_power(std::string_view text) {
   return parsed;
 }
 
+Parsed<LongTime> parse_long_time(std::string_view text) {
+  auto parsed = as<LongTime>(parse_quantity(text, kLongTime));
+  if (parsed.value && parsed.value->milliseconds == 0) return {std::nullopt, "is less than 1 ms"};
+  return parsed;
+}
+
 Parsed<Price> parse_price(std::string_view text) {
   constexpr double max = 1e9;
   const auto fail = [](std::string problem) {
@@ -280,6 +289,7 @@ QuantityUnits bandwidth_units() { return units_of(kBandwidth); }
 QuantityUnits flops_units() { return units_of(kWork); }
 QuantityUnits flops_per_second_units() { return units_of(kWorkRate); }
 QuantityUnits power_units() { return units_of(kPower); }
+QuantityUnits long_time_units() { return units_of(kLongTime); }
 
 Parsed<std::int64_t> parse_count(std::string_view text) {
   if (!text.empty() && text.front() == '-') return {std::nullopt, "is negative"};
@@ -316,6 +326,13 @@ std::string to_text(Duration d) {
 }
 
 std::string time_text(double seconds) { return to_text(round_up(seconds * 1e9)); }
+
+std::string long_time_text(double seconds) {
+  if (seconds < 120) return time_text(seconds);
+  if (seconds < 7'200) return short_number(seconds / 60) + " min";
+  if (seconds < 172'800) return short_number(seconds / 3'600) + " h";
+  return short_number(seconds / 86'400) + " days";
+}
 
 std::string to_text(Bytes b) {
   const auto count = static_cast<double>(b.count);

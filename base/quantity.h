@@ -47,6 +47,17 @@ struct Power {
   friend constexpr auto operator<=>(Power, Power) = default;
 };
 
+/// A time of days or years, in whole milliseconds.
+struct LongTime {
+  std::int64_t milliseconds = 0;
+
+  double seconds() const { return static_cast<double>(milliseconds) / 1e3; }
+  friend constexpr auto operator<=>(LongTime, LongTime) = default;
+};
+
+/// "50000 h": s, min, h, d. Errors: as of other quantities, and none at all.
+Parsed<LongTime> parse_long_time(std::string_view text);
+
 /// "15T": a decimal number, then k, M, B (10^9), T (10^12) or nothing. Errors: another suffix, a
 /// negative number, none at all, more than kMaxTrainingTokens.
 Parsed<std::int64_t> parse_tokens(std::string_view text);
@@ -76,6 +87,7 @@ QuantityUnits bandwidth_units();
 QuantityUnits flops_units();
 QuantityUnits flops_per_second_units();
 QuantityUnits power_units();
+QuantityUnits long_time_units();
 
 /// A whole number in decimal digits. Errors: a sign, a point, leading zeros (YAML 1.1 reads 010 as
 /// 8), more than kLargestQuantity.
@@ -88,6 +100,9 @@ Parsed<double> parse_real(std::string_view text);
 std::string to_text(Duration d);
 /// The same for a time in seconds, to the nanosecond.
 std::string time_text(double seconds);
+
+/// The same for a time that may be long: "33 ms", "90 s", "13.2 min", "3 h", "27.5 days".
+std::string long_time_text(double seconds);
 
 /// For people, in powers of 1024: "1.5 GiB", "0 B".
 std::string to_text(Bytes b);

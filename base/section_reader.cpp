@@ -165,6 +165,14 @@ std::optional<Marked<Power>> SectionReader::power(std::string_view key) {
                  : std::nullopt);
 }
 
+std::optional<Marked<LongTime>> SectionReader::long_time(std::string_view key) {
+  format_of(key, ValueFormat::Type::long_time);
+  const YamlNode* node = child(key);
+  return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_long_time,
+                                    "a time such as 50000 h")
+                           : std::nullopt);
+}
+
 std::optional<Marked<std::int64_t>> SectionReader::count(std::string_view key) {
   const ValueFormat* format = format_of(key, ValueFormat::Type::count);
   PLUMBLINE_CHECK(format, key);

@@ -45,6 +45,7 @@ class SectionReader {
   std::optional<Marked<std::int64_t>> tokens(std::string_view key);
   std::optional<Marked<Price>> price(std::string_view key);
   std::optional<Marked<Power>> power(std::string_view key);
+  std::optional<Marked<LongTime>> long_time(std::string_view key);
   std::optional<Marked<std::int64_t>> count(std::string_view key);
   /// Requires: the section has no format.
   std::optional<Marked<std::int64_t>> count(std::string_view key, std::int64_t min,

@@ -41,4 +41,9 @@ Statistics statistics_of(std::vector<double> samples) {
   return statistics;
 }
 
+double nearest_rank(const std::vector<double>& sorted, double share) {
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
+}
+
 }  // namespace plumbline

@@ -31,4 +31,8 @@ Statistics statistics_of(std::vector<double> samples);
 /// The value with this share of the samples below it. Requires: sorted, at least one.
 double quantile(const std::vector<double>& sorted, double share);
 
+/// The least sample that `share` of the samples do not exceed. Requires: sorted, at least one;
+/// `share` in [0, 1].
+double nearest_rank(const std::vector<double>& sorted, double share);
+
 }  // namespace plumbline

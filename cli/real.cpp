@@ -39,12 +39,12 @@ void add_real_arguments(CLI::App& command, RealArguments& arguments) {
       ->check(between_reals(0.0, 10.0))
       ->type_name("FRACTION");
   command
-      .add_option("--straggler-probability", synthetic.straggler_probability,
+      .add_option("--straggler-probability", synthetic.stragglers.probability,
                   "synthetic: the share of ops that take longer")
       ->check(between_reals(0.0, 1.0))
       ->type_name("FRACTION");
   command
-      .add_option("--straggler-factor", synthetic.straggler_factor,
+      .add_option("--straggler-factor", synthetic.stragglers.factor,
                   "synthetic: how many times longer those take")
       ->check(between_reals(1.0, 1000.0))
       ->type_name("FACTOR")

@@ -16,8 +16,8 @@ void add_row_options(CLI::App& command, RowOptions& options) {
   command
       .add_option("--objective", options.objective,
                   "what is best: throughput, per-device (throughput for each device), memory, "
-                  "bubble, cost, days or energy; for time it is throughput, because micro-batch "
-                  "sizes may differ")
+                  "bubble, cost, days, energy or goodput; for time it is throughput, because "
+                  "micro-batch sizes may differ")
       ->type_name("NAME")
       ->capture_default_str();
   command

@@ -340,7 +340,7 @@ struct Work {
 
 /// Which rows are kept, and their order.
 struct Selection {
-  /// What is best: throughput, per-device, memory, bubble, cost, days or energy.
+  /// What is best: throughput, per-device, memory, bubble, cost, days, energy or goodput.
   std::string objective = "throughput";
   std::vector<std::string> where =
       {};                  ///< Conditions, all of which hold: "peak_memory_bytes < 80 GB".

@@ -85,7 +85,7 @@ def sweep(
 ) -> Rows:
     """Predicts every combination: lists, tuples and ranges are the values of a key.
 
-    objective: throughput, per-device, memory, bubble, cost, days or energy. where: conditions, such as
+    objective: throughput, per-device, memory, bubble, cost, days, energy or goodput. where: conditions, such as
     "peak_memory_bytes < 80 GB". top: how many rows are kept; 0 = all. pareto: "memory", or "cost,days": only rows
     that no other beats. threads: 0 = one for each core. Ctrl-C stops it.
     """

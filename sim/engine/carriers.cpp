@@ -4,8 +4,16 @@
 #include "sim/engine/carriers.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace plumbline {
+namespace {
+
+BytesPerSecond slower(BytesPerSecond rate, double factor) {
+  return {std::max<std::int64_t>(1, std::llround(static_cast<double>(rate.count) / factor))};
+}
+
+}  // namespace
 
 Carriers::Carriers(const OpGraph& graph)
     : graph_(graph),
@@ -14,7 +22,11 @@ Carriers::Carriers(const OpGraph& graph)
   std::map<Card, std::uint32_t> index;
   const auto capacity = [&](const Card& card, BytesPerSecond rate) {
     const auto [at, is_new] = index.emplace(card, static_cast<std::uint32_t>(card_rates_.size()));
-    if (is_new) card_rates_.push_back(rate);
+    if (is_new) {
+      const auto slow = graph.slow_cards.find(card);
+      if (slow != graph.slow_cards.end()) rate = slower(rate, slow->second);
+      card_rates_.push_back(rate);
+    }
     return at->second;
   };
   for (std::uint32_t c = 0; c < graph.channels.size(); ++c) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -159,6 +160,10 @@ struct OpGraph {
   /// of its ends; the last factor holds for more. Entry 0 is empty: its nodes do not depend on
   /// them.
   std::vector<std::vector<double>> beside_work = {{}};
+
+  /// How many times longer bytes take over these network cards than their links say. A transfer's
+  /// own `hold` has that already; what transfers share does not.
+  std::map<Card, double> slow_cards;
 
   /// Resources: first one in-order stream per slot, then one per channel, then the resources of
   /// moments, which belong to no device.

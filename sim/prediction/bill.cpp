@@ -3,24 +3,29 @@
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/bill.h"
 
+#include "sim/prediction/goodput.h"
+
 namespace plumbline {
 namespace {
 
-constexpr double kSecondsOfDay = 86'400;
 constexpr double kHoursOfDay = 24;
 
 }  // namespace
 
 std::optional<double> Bill::tokens_per_day() const {
-  return tokens_per_s ? std::optional(*tokens_per_s * kSecondsOfDay) : std::nullopt;
+  return tokens_per_s ? std::optional(*tokens_per_s * goodput.value_or(1) * kSecondsOfDay)
+                      : std::nullopt;
 }
 
-Bill bill_of(const CostRates& rates, std::optional<double> samples_per_s, BilledDevices devices) {
+Bill bill_of(const CostRates& rates, std::optional<double> samples_per_s, BilledDevices devices,
+             std::optional<double> goodput) {
   Bill bill;
-  if (!samples_per_s || *samples_per_s <= 0 || !rates.per_sample) return bill;
+  if (!samples_per_s || *samples_per_s <= 0) return bill;
+  bill.goodput = goodput;
+  if (!rates.per_sample) return bill;
   bill.tokens_per_s = *samples_per_s * static_cast<double>(*rates.per_sample);
   bill.tokens_per_device_per_s = *bill.tokens_per_s / static_cast<double>(devices.used);
-  if (!rates.tokens) return bill;
+  if (!rates.tokens || *bill.tokens_per_day() <= 0) return bill;
   bill.days = static_cast<double>(*rates.tokens) / *bill.tokens_per_day();
   bill.gpu_hours = *bill.days * kHoursOfDay * static_cast<double>(devices.in_all);
   if (rates.price) {

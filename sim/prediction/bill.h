@@ -23,6 +23,9 @@ struct Bill {
   std::string currency{};                           ///< "" = no cost.
   std::optional<double> energy_kwh{};               ///< GPUs at cluster.power, times cluster.pue.
 
+  std::optional<double> goodput{};  ///< The share of the throughput that failures leave.
+
+  /// What is kept of a day.
   std::optional<double> tokens_per_day() const;
   friend bool operator==(const Bill&, const Bill&) = default;
 };
@@ -33,7 +36,9 @@ struct BilledDevices {
   std::int64_t in_all = 1;  ///< Those of the cluster.
 };
 
-/// The bill at this throughput; all figures are missing where it is unknown.
-Bill bill_of(const CostRates& rates, std::optional<double> samples_per_s, BilledDevices devices);
+/// The bill at this throughput; all figures are missing where it is unknown. `goodput` is the share
+/// of it that is kept over weeks; nothing = all.
+Bill bill_of(const CostRates& rates, std::optional<double> samples_per_s, BilledDevices devices,
+             std::optional<double> goodput = std::nullopt);
 
 }  // namespace plumbline

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "base/quantity.h"
+#include "base/statistics.h"
 #include "models/network/model_flops.h"
 #include "sim/engine/period.h"
 
@@ -252,9 +253,42 @@ void add_steady_notes(Outcome& outcome) {
 }  // namespace
 
 double Uncertainty::iteration_time_s(double share) const {
-  const auto count = static_cast<double>(iteration_times_s.size());
-  const auto rank = static_cast<std::size_t>(std::ceil(share * count));
-  return iteration_times_s[std::clamp<std::size_t>(rank, 1, iteration_times_s.size()) - 1];
+  return nearest_rank(iteration_times_s, share);
+}
+
+Bytes Outcome::checkpoint_bytes() const {
+  Bytes most;
+  for (const DeviceMemory& device : memory)
+    most = std::max(most, device.peak.weights + device.peak.optimizer);
+  return most;
+}
+
+std::optional<Goodput> Outcome::goodput() const {
+  const auto& asked = setup.rates.goodput;
+  if (!asked || iteration_time_s <= 0) return std::nullopt;
+  const auto bytes = static_cast<double>(checkpoint_bytes().count);
+  const auto time_of = [&](const CheckpointCost& cost) {
+    const auto* const time = std::get_if<Duration>(&cost);
+    return time ? seconds(*time)
+                : bytes / static_cast<double>(std::get<BytesPerSecond>(cost).count);
+  };
+  const double devices = asked->of_one_device ? static_cast<double>(devices_used()) : 1;
+  const FailingJob job{iteration_time_s, devices / asked->mtbf.seconds(), time_of(asked->pause),
+                       time_of(asked->write), seconds(asked->restart)};
+  std::optional<std::int64_t> iterations = asked->iterations;
+  if (asked->interval)
+    iterations = std::max<std::int64_t>(
+        1, std::llround(std::min(seconds(*asked->interval) / iteration_time_s, 1e15)));
+  return goodput_of(job, iterations);
+}
+
+std::optional<SampledGoodput> Outcome::sampled_goodput() const {
+  const auto expected = goodput();
+  if (!expected || !setup.rates.tokens || !setup.rates.per_sample) return std::nullopt;
+  const GoodputSection& asked = *setup.rates.goodput;
+  const double work = static_cast<double>(*setup.rates.tokens) /
+                      static_cast<double>(*setup.rates.per_sample) / samples_per_iteration();
+  return sample_goodput(*expected, std::ceil(work), asked.samples, asked.seed);
 }
 
 std::optional<bool> Outcome::fits(std::size_t slot) const {

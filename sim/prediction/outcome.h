@@ -14,6 +14,7 @@
 #include "sim/engine/trace.h"
 #include "sim/prediction/bill.h"
 #include "sim/prediction/bubble_terms.h"
+#include "sim/prediction/goodput.h"
 #include "sim/setup/resolve_setup.h"
 
 namespace plumbline {
@@ -81,9 +82,18 @@ struct Outcome {
   std::optional<double> model_flops_utilization() const;
   /// sent_in_groups_s as a share of the device time, which is devices x Metrics::whole().
   std::optional<double> sent_in_groups_fraction() const;
-  /// What the training takes at this throughput.
+  /// What the device that holds most of it saves for a checkpoint: weights and optimizer state.
+  Bytes checkpoint_bytes() const;
+  /// What failures and checkpoints leave of the throughput; nothing without a goodput section, or
+  /// if the run takes no time.
+  std::optional<Goodput> goodput() const;
+  /// Sampled trainings; nothing where no tokens are given, or none can be sampled.
+  std::optional<SampledGoodput> sampled_goodput() const;
+  /// What the training takes at this throughput and goodput.
   Bill bill() const {
-    return bill_of(setup.rates, throughput_samples_per_s, {devices_used(), devices_in_all()});
+    const auto kept = goodput();
+    return bill_of(setup.rates, throughput_samples_per_s, {devices_used(), devices_in_all()},
+                   kept ? std::optional(kept->fraction) : std::nullopt);
   }
   /// Whether every device's memory peak is within the limit; nothing without a limit.
   std::optional<bool> fits() const;

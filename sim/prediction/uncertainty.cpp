@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "base/quantity.h"
 #include "base/random.h"
@@ -23,12 +24,49 @@ std::size_t op_kind(ActivityKind kind) {
   return static_cast<std::size_t>(op_of(kind));
 }
 
-/// The sampled times of a run's ops.
+/// Numbers the links over which a run sends: two devices, both ways, or two network cards.
+class LinkNumbers {
+ public:
+  using Numbers = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>;
+
+  explicit LinkNumbers(const Outcome& outcome)
+      : graph_(outcome.graph), cluster_(outcome.setup.cluster) {}
+
+  /// The link, or the two cards, of a transfer or a hop.
+  std::pair<std::uint32_t, std::uint32_t> of(std::uint32_t node) {
+    const std::uint32_t from = graph_.sender(node);
+    const std::uint32_t to = graph_.receiver(node);
+    const Path path = graph_.holds_channel(node)
+                          ? graph_.channel(node).path
+                          : cluster_.path(graph_.devices[from], graph_.devices[to]);
+    if (path.out) return {number(*path.out), number(*path.in)};
+    const std::uint32_t link = number(links_, std::minmax(from, to));
+    return {link, link};
+  }
+
+  /// The numbers of all cards so far, by level and group.
+  const Numbers& cards() const { return cards_; }
+
+ private:
+  /// Both directions of a card have one number.
+  std::uint32_t number(const Card& card) { return number(cards_, {card.level, card.group}); }
+  std::uint32_t number(Numbers& numbers, std::pair<std::uint32_t, std::uint32_t> key) {
+    const auto next = static_cast<std::uint32_t>(links_.size() + cards_.size());
+    return numbers.emplace(key, next).first->second;
+  }
+
+  const OpGraph& graph_;
+  const Cluster& cluster_;
+  Numbers links_, cards_;
+};
+
+/// The sampled times of a run's ops and transfers.
 class Sampler {
  public:
   Sampler(const NoiseSampling& sampling, const Outcome& outcome)
       : noise_(sampling.noise),
         graph_(outcome.graph),
+        group_(static_cast<std::uint32_t>(outcome.setup.group_devices())),
         spreads_(sampling.measured),
         ops_(ops_of_parts(outcome.graph)) {
     if (spreads_.empty()) {
@@ -39,27 +77,79 @@ class Sampler {
       if (is_compute(graph_.activities[node].kind) && graph_.cost(node).hold.count() > 0)
         nodes_.push_back(node);
     }
+    if (noise_.of_links()) add_transfers(outcome);
   }
 
-  /// Calls `set(node, hold)` for every op of run `run`, or for each of its parts. The parts of an
-  /// op vary alike.
+  /// Calls `set(node, hold)` for every op of run `run`, or for each of its parts, and for what is
+  /// sent, where links vary. The parts of an op vary alike.
   template <class Set>
   void sample(std::uint32_t run, Set&& set) const {
+    const std::vector<double> devices = device_factors(run);
     for (const std::uint32_t node : nodes_) {
       const Activity& activity = graph_.activities[node];
       Noise own = noise_;
       own.spread = spreads_[activity.stage.value][op_kind(activity.kind)];
-      set(node, std::llround(static_cast<double>(graph_.cost(node).hold.count()) *
-                             noise_factor(own, run, ops_[node])));
+      double factor = noise_factor(own, run, ops_[node]);
+      if (!devices.empty()) factor *= devices[graph_.nodes[node].resource];
+      set(node, std::llround(static_cast<double>(graph_.cost(node).hold.count()) * factor));
+    }
+    for (const Sent& sent : sent_) {
+      const double factor =
+          std::max(link_factor(noise_, run, sent.out), link_factor(noise_, run, sent.in));
+      const Cost& cost = graph_.cost(sent.node);
+      const auto flows = static_cast<double>((cost.hold - cost.lead).count());
+      set(sent.node, cost.lead.count() + std::llround(flows * factor));
     }
   }
 
+  /// The cards that are slow in run `run`, both ways.
+  std::map<Card, double> slow_cards(std::uint32_t run) const {
+    std::map<Card, double> slow;
+    for (const auto& [card, number] : cards_) {
+      const double factor = link_factor(noise_, run, number);
+      if (factor == 1) continue;
+      slow[{card.first, card.second, false}] = slow[{card.first, card.second, true}] = factor;
+    }
+    return slow;
+  }
+
  private:
+  /// A transfer or a hop, and the links or cards that it takes.
+  struct Sent {
+    std::uint32_t node, out, in;
+  };
+
+  void add_transfers(const Outcome& outcome) {
+    LinkNumbers links(outcome);
+    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
+      const ActivityKind kind = graph_.activities[node].kind;
+      if (!is_transfer(kind) && !is_collective(kind)) continue;
+      if (graph_.cost(node).bytes.count == 0 || graph_.cost(node).hold.count() == 0) continue;
+      const auto [out, in] = links.of(node);
+      sent_.push_back({node, out, in});
+    }
+    cards_ = links.cards();
+  }
+
+  /// The factor of each slot in a run. A group is as slow as its slowest device. Empty: all are 1.
+  std::vector<double> device_factors(std::uint32_t run) const {
+    if (!noise_.of_devices()) return {};
+    std::vector<double> factors(graph_.slots());
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
+      for (std::uint32_t member = 0; member < group_; ++member)
+        factors[slot] = std::max(factors[slot], device_factor(noise_, run, slot * group_ + member));
+    }
+    return factors;
+  }
+
   Noise noise_;
   const OpGraph& graph_;
+  std::uint32_t group_;  ///< The devices that each slot stands for.
   std::vector<OpSpreads> spreads_;
   std::vector<std::uint32_t> ops_;    ///< One per node: the op that it is a part of.
-  std::vector<std::uint32_t> nodes_;  ///< The nodes that take time.
+  std::vector<std::uint32_t> nodes_;  ///< The ops that take time.
+  std::vector<Sent> sent_;            ///< What is sent, where links vary.
+  LinkNumbers::Numbers cards_;
 };
 
 std::vector<double> sample_side_by_side(const Sampler& sampler, const IterationClock& clock,
@@ -89,8 +179,9 @@ std::vector<double> sample_side_by_side(const Sampler& sampler, const IterationC
 
 /// `sample(run, set)` calls `set(node, hold)` for every op of a run.
 template <class Sample>
-std::vector<double> sample_by_events(const Sample& sample, const IterationClock& clock,
-                                     OpGraph graph, std::uint32_t samples) {
+std::vector<double> sample_by_events(const Sampler& sampler, const Sample& sample,
+                                     const IterationClock& clock, OpGraph graph,
+                                     std::uint32_t samples) {
   // A class of cost for each node.
   std::vector<Cost> costs;
   costs.reserve(graph.size());
@@ -105,6 +196,7 @@ std::vector<double> sample_by_events(const Sample& sample, const IterationClock&
     sample(run, [&](std::uint32_t node, std::int64_t hold) {
       graph.costs[node].hold = Duration(std::max<std::int64_t>(0, hold));
     });
+    graph.slow_cards = sampler.slow_cards(run);
     times.push_back(
         clock.iteration_time_s(static_cast<double>(clock.length(graph, simulate(graph)))));
   }
@@ -121,7 +213,7 @@ std::vector<double> times_by_little(const Outcome& outcome, std::uint32_t runs) 
       set(node, hold + (random_bits(run, node) % 2 == 0 ? 1 : -1));
     });
   };
-  auto times = sample_by_events(sample, IterationClock(outcome), outcome.graph, runs);
+  auto times = sample_by_events(sampler, sample, IterationClock(outcome), outcome.graph, runs);
   std::sort(times.begin(), times.end());
   return times;
 }
@@ -136,9 +228,9 @@ Uncertainty sample_uncertainty(const NoiseSampling& sampling, const Outcome& out
   uncertainty.seed = sampling.noise.seed;
   const auto sample = [&](std::uint32_t run, const auto& set) { sampler.sample(run, set); };
   const bool by_events = outcome.graph.rates_change() || !outcome.graph.flushes;
-  uncertainty.iteration_times_s = by_events
-                                      ? sample_by_events(sample, clock, outcome.graph, samples)
-                                      : sample_side_by_side(sampler, clock, outcome.graph, samples);
+  uncertainty.iteration_times_s =
+      by_events ? sample_by_events(sampler, sample, clock, outcome.graph, samples)
+                : sample_side_by_side(sampler, clock, outcome.graph, samples);
   std::sort(uncertainty.iteration_times_s.begin(), uncertainty.iteration_times_s.end());
   return uncertainty;
 }

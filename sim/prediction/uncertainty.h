@@ -13,8 +13,9 @@
 namespace plumbline {
 
 /// The iteration times of sampled runs. In each run, every F, B, I, W and U takes another time;
-/// transfers keep theirs. `sampling` gives the spread of an op: the measured one of its stage, else
-/// the same for all.
+/// transfers keep theirs, unless links vary. `sampling` gives the spread of an op: the measured one
+/// of its stage, else the same for all. A device that stands for a group is as slow as the slowest
+/// of it.
 Uncertainty sample_uncertainty(const NoiseSampling& sampling, const Outcome& outcome);
 
 /// A note on runs in lockstep. Transfers that arrive at a shared card at the very same instant

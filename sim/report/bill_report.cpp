@@ -17,6 +17,45 @@ std::string data_cell(const std::optional<double>& figure) {
   return figure ? fmt::format("{}", *figure) : "";
 }
 
+/// "42 iterations (22.1 min)": the training between two checkpoints.
+std::string interval_text(const Goodput& goodput) {
+  return fmt::format("{} ({})", plural(goodput.iterations, "iteration"),
+                     long_time_text(goodput.interval_s()));
+}
+
+std::string choice_text(const Goodput& goodput) {
+  if (goodput.waits_for_write) return ", as often as their writing allows";
+  return goodput.is_best ? ", the best interval"
+                         : fmt::format("; the best interval is {}",
+                                       interval_text(goodput_of(goodput.job, std::nullopt)));
+}
+
+void add_goodput_lines(const Goodput& goodput, Table& table) {
+  const FailingJob& job = goodput.job;
+  table.row({"goodput", percent(goodput.fraction)},
+            fmt::format("of the throughput is kept over weeks; the job fails every {} on average",
+                        long_time_text(1 / job.failures_per_s)));
+  table.row({"checkpoints", percent(goodput.checkpoint_fraction)},
+            fmt::format("of all time: each stops the training for {}, after {}{}",
+                        long_time_text(job.pause_s), interval_text(goodput), choice_text(goodput)));
+  table.row({"lost work", percent(goodput.lost_fraction)},
+            fmt::format("is done again: {} for each failure", long_time_text(goodput.lost_s())));
+  table.row({"restarts", percent(goodput.restart_fraction)},
+            fmt::format("each takes {}", long_time_text(job.restart_s)));
+}
+
+/// A line of sampled trainings.
+void add_sampled_line(const Outcome& outcome, Table& table) {
+  const auto sampled = outcome.sampled_goodput();
+  if (!sampled) return;
+  table.row(
+      {"with failures", days_text(sampled->at(0.5)) + " days"},
+      fmt::format("the median of {}; 90 % of them take {} to {}, with {:.4g} failures on "
+                  "average",
+                  plural(static_cast<std::int64_t>(sampled->days.size()), "sampled training"),
+                  days_text(sampled->at(0.05)), days_text(sampled->at(0.95)), sampled->failures));
+}
+
 }  // namespace
 
 std::string money_text(double amount, const std::string& currency) {
@@ -40,6 +79,7 @@ std::string bill_sentence(const Outcome& outcome) {
   std::string text = time_text(outcome.iteration_time_s) + " an iteration";
   if (bill.tokens_per_s) text += fmt::format(", {} tokens/s", tokens_text(*bill.tokens_per_s));
   text += fmt::format(", at most {} on a device", to_text(Bytes{peak}));
+  if (bill.goodput) text += fmt::format("; goodput {}", percent(*bill.goodput));
   if (bill.days) text += fmt::format("; {} days", days_text(*bill.days));
   if (bill.cost) text += ", " + money_text(*bill.cost, bill.currency);
   if (bill.energy_kwh) text += ", " + energy_text(*bill.energy_kwh);
@@ -49,16 +89,20 @@ std::string bill_sentence(const Outcome& outcome) {
 void add_bill_lines(const Outcome& outcome, Table& table) {
   const Bill bill = outcome.bill();
   const CostRates& rates = outcome.setup.rates;
-  if (!bill.tokens_per_s) return;
-  table.row({"tokens", tokens_text(*bill.tokens_per_s) + "/s"},
-            fmt::format("{}/s on each device; {} a day", tokens_text(*bill.tokens_per_device_per_s),
-                        tokens_text(*bill.tokens_per_day())));
+  if (bill.tokens_per_s) {
+    table.row(
+        {"tokens", tokens_text(*bill.tokens_per_s) + "/s"},
+        fmt::format("{}/s on each device; {} a day", tokens_text(*bill.tokens_per_device_per_s),
+                    tokens_text(*bill.tokens_per_day())));
+  }
+  if (const auto goodput = outcome.goodput()) add_goodput_lines(*goodput, table);
   if (!bill.days) return;
   const std::int64_t gpus = outcome.devices_in_all();
   table.row({"training", days_text(*bill.days) + " days"},
             fmt::format("{} tokens; {} GPU-hours of {} GPUs",
                         tokens_text(static_cast<double>(*rates.tokens)),
                         tokens_text(*bill.gpu_hours), gpus));
+  add_sampled_line(outcome, table);
   if (bill.cost) {
     table.row({"cost", money_text(*bill.cost, bill.currency)},
               fmt::format("{:g} {} an hour for each GPU", rates.price->per_hour, bill.currency));
@@ -75,6 +119,7 @@ void add_bill_lines(const Outcome& outcome, Table& table) {
 BillColumns::BillColumns(const std::vector<const SweepNumbers*>& rows) {
   for (const SweepNumbers* row : rows) {
     const Bill& bill = row->bill;
+    goodput_ = goodput_ || bill.goodput;
     tokens_ = tokens_ || bill.tokens_per_s;
     days_ = days_ || bill.days;
     cost_ = cost_ || bill.cost;
@@ -84,6 +129,7 @@ BillColumns::BillColumns(const std::vector<const SweepNumbers*>& rows) {
 
 std::vector<std::string> BillColumns::titles() const {
   std::vector<std::string> titles;
+  if (goodput_) titles.emplace_back("goodput");
   if (days_) titles.emplace_back("days");
   if (cost_) titles.emplace_back("cost");
   if (energy_) titles.emplace_back("energy");
@@ -92,6 +138,7 @@ std::vector<std::string> BillColumns::titles() const {
 
 std::vector<std::string> BillColumns::cells(const Bill& bill) const {
   std::vector<std::string> cells;
+  if (goodput_) cells.push_back(bill.goodput ? percent(*bill.goodput) : "-");
   if (days_) cells.push_back(bill.days ? days_text(*bill.days) : "-");
   if (cost_) cells.push_back(bill.cost ? money_text(*bill.cost, bill.currency) : "-");
   if (energy_) cells.push_back(bill.energy_kwh ? energy_text(*bill.energy_kwh) : "-");
@@ -104,6 +151,7 @@ std::vector<std::string> BillColumns::keys() const {
   if (days_) keys.insert(keys.end(), {"days", "gpu_hours"});
   if (cost_) keys.insert(keys.end(), {"cost", "currency"});
   if (energy_) keys.emplace_back("energy_kwh");
+  if (goodput_) keys.emplace_back("goodput");
   return keys;
 }
 
@@ -122,6 +170,7 @@ std::vector<std::string> BillColumns::data(const Bill& bill) const {
     cells.push_back(bill.currency);
   }
   if (energy_) cells.push_back(data_cell(bill.energy_kwh));
+  if (goodput_) cells.push_back(data_cell(bill.goodput));
   return cells;
 }
 

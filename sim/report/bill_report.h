@@ -23,10 +23,10 @@ std::string days_text(double days);
 /// "31.61 s an iteration, 132.7k tokens/s, at most 60.2 GiB on a device; 1308 days, 10.05M USD".
 std::string bill_sentence(const Outcome& outcome);
 
-/// Adds a line for each figure that is known: tokens, days, cost, energy.
+/// Adds a line for each figure that is known: tokens, goodput and its parts, days, cost, energy.
 void add_bill_lines(const Outcome& outcome, Table& table);
 
-/// The columns of days, cost and energy that some row has.
+/// The columns of goodput, days, cost and energy that some row has.
 class BillColumns {
  public:
   explicit BillColumns(const std::vector<const SweepNumbers*>& rows);
@@ -40,7 +40,7 @@ class BillColumns {
   std::vector<std::string> data(const Bill& bill) const;
 
  private:
-  bool tokens_ = false, days_ = false, cost_ = false, energy_ = false;
+  bool goodput_ = false, tokens_ = false, days_ = false, cost_ = false, energy_ = false;
 };
 
 }  // namespace plumbline

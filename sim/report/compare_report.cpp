@@ -190,7 +190,7 @@ void add_rates(Columns& columns, const std::vector<ComparedRun>& runs) {
   }
 }
 
-/// Adds tokens, days, cost and energy, as far as any run knows them.
+/// Adds tokens, goodput, days, cost and energy, as far as any run knows them.
 void add_bills(Columns& columns, const std::vector<ComparedRun>& runs) {
   const auto add = [&](const char* title, std::optional<double> Bill::*figure,
                        const Columns::Text& text) {
@@ -203,6 +203,7 @@ void add_bills(Columns& columns, const std::vector<ComparedRun>& runs) {
         text, relative);
   };
   add("tokens/s", &Bill::tokens_per_s, rate);
+  add("goodput", &Bill::goodput, percent);
   add("days", &Bill::days, days_text);
   std::string currency;
   bool same = true;

@@ -74,6 +74,12 @@ std::vector<ReportFigure> figures_of(const Outcome& p, const BubbleTerms& terms)
        p.throughput_samples_per_s ? fmt::format("{:.5g} /s", *p.throughput_samples_per_s) : "-",
        "samples per second"}};
   const Bill bill = p.bill();
+  if (const auto goodput = p.goodput())
+    figures.push_back(
+        {"Goodput", percent(goodput->fraction),
+         fmt::format("checkpoints {}, lost work {}, restarts {}",
+                     percent(goodput->checkpoint_fraction), percent(goodput->lost_fraction),
+                     percent(goodput->restart_fraction))});
   if (bill.days)
     figures.push_back({"Training", days_text(*bill.days) + " days",
                        tokens_text(static_cast<double>(*p.setup.rates.tokens)) + " tokens"});

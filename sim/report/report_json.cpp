@@ -158,6 +158,32 @@ Json weight_versions(const TrainingSetup& setup, std::uint32_t micro_batch) {
   return weights;
 }
 
+Json sampled_trainings(const SampledGoodput& sampled) {
+  return {{"trainings", sampled.days.size()}, {"iterations", sampled.work},
+          {"days_p5", sampled.at(0.05)},      {"days_p50", sampled.at(0.5)},
+          {"days_p95", sampled.at(0.95)},     {"failures_mean", sampled.failures}};
+}
+
+/// Where the time goes that is not goodput, and when checkpoints are saved.
+Json goodput_parts(const Outcome& p, const Goodput& goodput) {
+  const FailingJob& job = goodput.job;
+  Json parts = {{"checkpoint_fraction", goodput.checkpoint_fraction},
+                {"lost_fraction", goodput.lost_fraction},
+                {"restart_fraction", goodput.restart_fraction},
+                {"failures_per_day", kSecondsOfDay * job.failures_per_s},
+                {"iterations_between_checkpoints", goodput.iterations},
+                {"interval_s", goodput.interval_s()},
+                {"is_best_interval", goodput.is_best},
+                {"young_interval_s", young_interval_s(job)},
+                {"daly_interval_s", daly_interval_s(job)},
+                {"checkpoint_bytes", p.checkpoint_bytes().count},
+                {"pause_s", job.pause_s},
+                {"write_s", job.write_s},
+                {"restart_s", job.restart_s}};
+  if (const auto sampled = p.sampled_goodput()) parts["sampled"] = sampled_trainings(*sampled);
+  return parts;
+}
+
 }  // namespace
 
 std::string to_json(const Outcome& p, const std::string& version) {
@@ -166,6 +192,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
   const Bill bill = p.bill();
   add_bill(bill, json);
   if (const auto tokens = bill.tokens_per_day()) json["tokens_per_day"] = *tokens;
+  if (const auto goodput = p.goodput()) json["goodput_parts"] = goodput_parts(p, *goodput);
   if (m.period) json["flush"] = "none";
   json["formula"] = p.formula ? formula_json(*p.formula) : Json(nullptr);
   if (p.bubble_terms) json["bubble_terms"] = bubble_json(*p.bubble_terms);

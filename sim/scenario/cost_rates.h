@@ -1,4 +1,5 @@
-// What a training's time costs: the tokens to train on, the price and the power of a GPU.
+// What a training's time costs: the tokens to train on, the price and the power of a GPU, and what
+// failures lose.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,6 +9,7 @@
 
 #include "base/diagnostic.h"
 #include "base/quantity.h"
+#include "sim/scenario/goodput_section.h"
 
 namespace plumbline {
 
@@ -21,6 +23,7 @@ struct CostRates {
   std::optional<Price> price;              ///< Of one GPU: cluster.price.
   std::optional<Power> power;              ///< Of one GPU, on average: cluster.power.
   double pue = 1;  ///< Energy of the building over that of the GPUs: cluster.pue.
+  std::optional<GoodputSection> goodput;  ///< Nothing = it never fails, and saves nothing.
 
   friend bool operator==(const CostRates&, const CostRates&) = default;
 };

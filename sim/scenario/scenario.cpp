@@ -54,6 +54,7 @@ class ScenarioReader {
     read_training(file);
     read_overhead(file);
     if (auto noise = file.section("noise")) scenario_.noise = read_noise_section(*noise);
+    if (auto goodput = file.section("goodput")) written_.goodput = read_goodput_section(*goodput);
     if (const YamlNode* sweep = file.child("sweep")) read_axes(*sweep, problems_);
     file.finish();
     if (!problems_.empty()) return std::move(problems_);

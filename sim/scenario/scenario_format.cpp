@@ -11,6 +11,7 @@
 #include "schedules/generators/generators.h"
 #include "schedules/stages/recompute.h"
 #include "sim/scenario/cluster_section.h"
+#include "sim/scenario/goodput_section.h"
 #include "sim/scenario/model_section.h"
 #include "sim/scenario/noise.h"
 #include "sim/scenario/plan.h"
@@ -336,34 +337,113 @@ const SectionFormat& training_format() {
   return training;
 }
 
-// ---- noise and sweep ----
+// ---- noise, goodput and sweep ----
+
+std::vector<KeyFormat> rare_keys(std::string_view share) {
+  return {{.name = "probability", .values = {real(1)}, .text = share, .required = true},
+          {"factor", {real(kMaxFactor)}, "How many times longer they take, at least 1.", "2"}};
+}
 
 const SectionFormat& stragglers_format() {
-  static const SectionFormat stragglers = {
-      .name = "stragglers",
-      .text = "Ops that take much longer now and then.",
-      .keys = {
-          {.name = "probability",
-           .values = {real(1)},
-           .text = "The share of ops that take longer.",
-           .required = true},
-          {"factor", {real(kMaxFactor)}, "How many times longer they take, at least 1.", "2"}}};
+  static const SectionFormat stragglers = {.name = "stragglers",
+                                           .text = "Ops that take much longer now and then.",
+                                           .keys = rare_keys("The share of ops that take longer.")};
   return stragglers;
+}
+
+const SectionFormat& slow_devices_format() {
+  static const SectionFormat slow_devices = {
+      .name = "slow_devices",
+      .text = "Devices that are slow for a whole run.",
+      .keys = rare_keys("The share of devices all of whose ops take longer.")};
+  return slow_devices;
+}
+
+const SectionFormat& slow_links_format() {
+  static const SectionFormat slow_links = {
+      .name = "slow_links",
+      .text =
+          "Links that are slow for a whole run: between two devices, both ways, or the card of "
+          "a server (or device) where a level of the cluster has cards.",
+      .keys = rare_keys("The share of links over which bytes take longer.")};
+  return slow_links;
 }
 
 const SectionFormat& noise_format() {
   static const SectionFormat noise = {
       .name = "noise",
       .text = "How the times of ops differ from run to run: many runs are sampled.",
-      .keys = {{"spread",
-                {real(kMaxSpread), word("measured")},
-                "The standard deviation of an op's time over its mean; `measured`: that of each "
-                "layer's profile.",
-                "0"},
-               {"stragglers", {section(&stragglers_format)}, "Ops that take much longer."},
-               {"seed", {count(0)}, "What the random numbers start from.", "1"},
-               {"samples", {count(1, kMaxSamples)}, "How many runs are sampled.", "1000"}}};
+      .keys = {
+          {"spread",
+           {real(kMaxSpread), word("measured")},
+           "The standard deviation of an op's time over its mean; `measured`: that of each "
+           "layer's profile.",
+           "0"},
+          {"stragglers", {section(&stragglers_format)}, "Ops that take much longer."},
+          {"device_spread",
+           {real(kMaxSpread)},
+           "How devices differ for a whole run: the standard deviation of their times over "
+           "the mean.",
+           "0"},
+          {"slow_devices",
+           {section(&slow_devices_format)},
+           "Devices that are slow for a whole run."},
+          {"slow_links", {section(&slow_links_format)}, "Links that are slow for a whole run."},
+          {"seed", {count(0)}, "What the random numbers start from.", "1"},
+          {"samples", {count(1, kMaxSamples)}, "How many runs are sampled.", "1000"}}};
   return noise;
+}
+
+const SectionFormat& checkpoint_format() {
+  static const SectionFormat checkpoint = {
+      .name = "checkpoint",
+      .text = "What saving a checkpoint takes, and how often it is done.",
+      .keys = {{.name = "pause",
+                .values = {duration(), bandwidth()},
+                .text = "How long training stands still for one; or the bandwidth at which each "
+                        "device saves its weights and optimizer state meanwhile.",
+                .required = true},
+               {"write",
+                {duration(), bandwidth()},
+                "What passes from the end of the pause until one can start from it, while training "
+                "goes on; or a bandwidth, as of the pause.",
+                "0 s"},
+               {"interval",
+                {duration(), word("best")},
+                "The training between two checkpoints, rounded to whole iterations; `best`: that "
+                "with the most goodput.",
+                "best"},
+               {"iterations", {count(1)}, "The same in iterations."}},
+      .excludes = {{"interval", "iterations"}}};
+  return checkpoint;
+}
+
+const SectionFormat& goodput_format() {
+  static const SectionFormat goodput = {
+      .name = "goodput",
+      .text = "What failures, restarts and checkpoints leave of the throughput over weeks.",
+      .keys = {{"device_mtbf",
+                {long_time()},
+                "The mean time between failures of one device, its share of server and network "
+                "included, such as 50000 h; each failure ends the job."},
+               {"job_mtbf", {long_time()}, "The same of the whole job."},
+               {.name = "restart",
+                .values = {duration()},
+                .text = "The time from a failure until training goes on: to notice it, to replace "
+                        "what failed, to start, to load the checkpoint. A failure meanwhile begins "
+                        "it anew.",
+                .required = true},
+               {.name = "checkpoint",
+                .values = {section(&checkpoint_format)},
+                .text = "What saving takes.",
+                .required = true},
+               {"seed", {count(0)}, "What the random numbers start from.", "1"},
+               {"samples",
+                {count(0, kMaxTrainings)},
+                "How many whole trainings are sampled, for reports of one run; 0: none.",
+                "1000"}},
+      .exactly_one = {"device_mtbf", "job_mtbf"}};
+  return goodput;
 }
 
 /// The values of an axis: a list of anything, or a range.
@@ -485,6 +565,9 @@ const SectionFormat& scenario_format() {
                 {section(&overheads_format), word("measured")},
                 "What is added to ops and transfers; `measured`: the profile's; absent: nothing."},
                {"noise", {section(&noise_format)}, "How times differ from run to run."},
+               {"goodput",
+                {section(&goodput_format)},
+                "What failures, restarts and checkpoints cost over weeks."},
                {"sweep",
                 {section(&sweep_format)},
                 "Keys with several values each, for plumbline sweep."}},

@@ -85,6 +85,7 @@ class ScenarioResolver {
   /// Decides the tokens of a training, and says what a price or a power lacks.
   void resolve_rates() {
     CostRates& rates = scenario_.rates = written_.cluster.rates;
+    rates.goodput = written_.goodput;
     const auto sequence =
         written_.transformer ? std::optional(written_.transformer->options.sequence) : std::nullopt;
     if (auto refused = resolve_tokens(written_.tokens, sequence, rates))

@@ -23,6 +23,7 @@ struct WrittenScenario {
   std::optional<Marked<std::int64_t>> micro_batch_size;  ///< training.micro_batch_size.
   std::optional<Marked<std::int64_t>> mini_batch_size;   ///< training.mini_batch_size.
   TokenKeys tokens;                                      ///< training.tokens and training.sequence.
+  std::optional<GoodputSection> goodput;                 ///< The goodput section.
   OptimizerKeys optimizer;                ///< The keys of the optimizer that are given.
   std::optional<Mark> measured_overhead;  ///< `overhead: measured`.
   bool per_op_given = false;              ///< overhead.per_op.

@@ -18,7 +18,8 @@ constexpr BillKey kBillKeys[] = {{"tokens_per_s", &Bill::tokens_per_s},
                                  {"days", &Bill::days},
                                  {"gpu_hours", &Bill::gpu_hours},
                                  {"cost", &Bill::cost},
-                                 {"energy_kwh", &Bill::energy_kwh}};
+                                 {"energy_kwh", &Bill::energy_kwh},
+                                 {"goodput", &Bill::goodput}};
 
 }  // namespace
 

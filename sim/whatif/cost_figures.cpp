@@ -19,7 +19,10 @@ struct WantedFigure {
   std::string_view name;  ///< As a number of a row: "cost".
 };
 
-constexpr std::string_view kFigures[] = {"days", "gpu_hours", "cost", "energy_kwh"};
+constexpr std::string_view kFigures[] = {"days",       "gpu_hours", "cost",
+                                         "energy_kwh", "goodput",   "goodput_samples_per_s"};
+
+bool is_goodput(std::string_view figure) { return figure.starts_with("goodput"); }
 
 std::vector<WantedFigure> figures_of(const SweepSelection& selection) {
   std::vector<WantedFigure> wanted;
@@ -28,6 +31,7 @@ std::vector<WantedFigure> figures_of(const SweepSelection& selection) {
   if (objective == Objective::days) wanted.push_back({option, "days"});
   if (objective == Objective::cost) wanted.push_back({option, "cost"});
   if (objective == Objective::energy) wanted.push_back({option, "energy_kwh"});
+  if (objective == Objective::goodput) wanted.push_back({option, "goodput"});
   if (selection.front == Front::cost) wanted.push_back({"--pareto is 'cost,days'", "cost"});
   for (const Condition& condition : selection.where) {
     const auto figure = std::find(std::begin(kFigures), std::end(kFigures), condition.number);
@@ -40,6 +44,7 @@ std::vector<WantedFigure> figures_of(const SweepSelection& selection) {
 std::optional<double> figure_in(const Bill& bill, std::string_view name) {
   if (name == "days") return bill.days;
   if (name == "gpu_hours") return bill.gpu_hours;
+  if (is_goodput(name)) return bill.goodput;
   return name == "cost" ? bill.cost : bill.energy_kwh;
 }
 
@@ -49,7 +54,10 @@ Diagnostic unknown(const WantedFigure& wanted, std::string_view why) {
   const std::string_view more = wanted.name == "cost"         ? " and cluster.price='2.5 USD/h'"
                                 : wanted.name == "energy_kwh" ? " and cluster.power='700 W'"
                                                               : "";
-  wrong.help = fmt::format("such as training.tokens=15T{}", more);
+  wrong.help = is_goodput(wanted.name)
+                   ? "such as goodput.device_mtbf='50000 h' goodput.restart='10 min' "
+                     "goodput.checkpoint.pause='30 s'"
+                   : fmt::format("such as training.tokens=15T{}", more);
   return wrong;
 }
 
@@ -58,7 +66,11 @@ Diagnostic unknown(const WantedFigure& wanted, std::string_view why) {
 std::optional<Diagnostic> check_figures(const SweepSelection& selection, const CostRates& rates) {
   for (const WantedFigure& wanted : figures_of(selection)) {
     std::vector<std::string_view> missing;
-    if (!rates.tokens) missing.emplace_back("training.tokens");
+    if (is_goodput(wanted.name)) {
+      if (!rates.goodput) missing.emplace_back("goodput");
+    } else if (!rates.tokens) {
+      missing.emplace_back("training.tokens");
+    }
     if (wanted.name == "cost" && !rates.price) missing.emplace_back("cluster.price");
     if (wanted.name == "energy_kwh" && !rates.power) missing.emplace_back("cluster.power");
     if (!missing.empty())

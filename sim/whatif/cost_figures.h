@@ -12,7 +12,8 @@
 
 namespace plumbline {
 
-/// An error if the selection asks for days, a cost or an energy that these rates do not give.
+/// An error if the selection asks for days, a cost, an energy or a goodput that these rates do not
+/// give.
 std::optional<Diagnostic> check_figures(const SweepSelection& selection, const CostRates& rates);
 
 /// The same for rows: an error if a figure is missing in all of them, or if costs are asked for

@@ -61,7 +61,11 @@ constexpr std::array kRowNumbers = {
               [](const Numbers& n) { return n.bill.gpu_hours; }},
     RowNumber{"cost", "cost", RowUnit::count, [](const Numbers& n) { return n.bill.cost; }},
     RowNumber{"energy_kwh", "energy in kWh", RowUnit::count,
-              [](const Numbers& n) { return n.bill.energy_kwh; }}};
+              [](const Numbers& n) { return n.bill.energy_kwh; }},
+    RowNumber{"goodput", "goodput", RowUnit::fraction,
+              [](const Numbers& n) { return n.bill.goodput; }},
+    RowNumber{"goodput_samples_per_s", "samples/s that are kept", RowUnit::per_second,
+              [](const Numbers& n) { return n.goodput_samples_per_s(); }}};
 
 }  // namespace
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array kObjectives = {Objective::throughput, Objective::per_device, Objective::memory,
                                     Objective::bubble,     Objective::cost,       Objective::days,
-                                    Objective::energy};
+                                    Objective::energy,     Objective::goodput};
 
 double throughput(const SweepNumbers& numbers) {
   return numbers.throughput_samples_per_s.value_or(std::numeric_limits<double>::infinity());
@@ -40,6 +40,7 @@ std::optional<double> least(Objective objective, const SweepNumbers& numbers) {
   if (objective == Objective::cost) return numbers.bill.cost.value_or(unknown);
   if (objective == Objective::days) return numbers.bill.days.value_or(unknown);
   if (objective == Objective::energy) return numbers.bill.energy_kwh.value_or(unknown);
+  if (objective == Objective::goodput) return -numbers.goodput_samples_per_s().value_or(-unknown);
   return std::nullopt;
 }
 
@@ -47,7 +48,7 @@ std::optional<double> least(Objective objective, const SweepNumbers& numbers) {
 
 std::string_view name(Objective objective) {
   constexpr std::string_view names[] = {"throughput", "per-device", "memory", "bubble",
-                                        "cost",       "days",       "energy"};
+                                        "cost",       "days",       "energy", "goodput"};
   return names[static_cast<std::size_t>(objective)];
 }
 

@@ -20,6 +20,7 @@ enum class Objective {
   cost,        ///< The least money; rows without a cost come last.
   days,        ///< The fewest days; rows without them come last.
   energy,      ///< The least energy; rows without one come last.
+  goodput,     ///< Most samples per second that failures leave; rows without it come last.
 };
 
 /// The two numbers of a Pareto front.

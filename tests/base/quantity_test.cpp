@@ -172,5 +172,19 @@ TEST_CASE("a power is in watts") {
   CHECK(to_text(Power{1'200'000}) == "1.2 kW");
 }
 
+TEST_CASE("a long time is in seconds, minutes, hours or days") {
+  CHECK(parse_long_time("50000 h").value == LongTime{180'000'000'000});
+  CHECK(parse_long_time("1.5 d").value->seconds() == 129'600);
+  CHECK(parse_long_time("30000 d").value);
+  CHECK(parse_long_time("5 ms").problem == "has the unknown unit 'ms' (one of s, min, h, d)");
+  CHECK(parse_long_time("0 h").problem == "is less than 1 ms");
+  CHECK_FALSE(parse_long_time("100000000000 d").value);
+  CHECK(long_time_text(0.033) == "33 ms");
+  CHECK(long_time_text(119.5) == "119.5 s");
+  CHECK(long_time_text(7'199) == "120 min");
+  CHECK(long_time_text(7'200) == "2 h");
+  CHECK(long_time_text(172'800) == "2 days");
+}
+
 }  // namespace
 }  // namespace plumbline

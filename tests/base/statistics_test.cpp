@@ -10,6 +10,15 @@
 namespace plumbline::test {
 namespace {
 
+TEST_CASE("the nearest rank is a sample that the share does not exceed") {
+  const std::vector<double> sorted = {1, 2, 4, 8};
+  CHECK(nearest_rank(sorted, 0) == 1);
+  CHECK(nearest_rank(sorted, 0.25) == 1);
+  CHECK(nearest_rank(sorted, 0.26) == 2);
+  CHECK(nearest_rank(sorted, 0.5) == 2);
+  CHECK(nearest_rank(sorted, 1) == 8);
+}
+
 TEST_CASE("quantiles interpolate between order statistics") {
   const std::vector<double> sorted = {1, 2, 4, 8};
   CHECK(quantile(sorted, 0) == 1);

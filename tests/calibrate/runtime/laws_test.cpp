@@ -267,7 +267,7 @@ TEST_CASE("every law holds on real runs whose ops take random times" *
           doctest::test_suite("measures")) {
   Noise synthetic;
   synthetic.spread = 0.3;
-  synthetic.straggler_probability = 0.1;
+  synthetic.stragglers.probability = 0.1;
   for (const std::string schedule : {"gpipe", "1f1b", "pipedream"}) {
     CAPTURE(schedule);
     check_laws(subject_of(uneven(schedule, "devices: 3, link: {latency: 20 us}", "stages: 3",

@@ -64,8 +64,8 @@ TEST_CASE("synthetic factors depend on the seed, the iteration and the op, and o
 TEST_CASE("stragglers take as much longer, and are as frequent, as they are told" *
           doctest::test_suite("measures")) {
   Noise options;
-  options.straggler_probability = 0.1;
-  options.straggler_factor = 3;
+  options.stragglers.probability = 0.1;
+  options.stragglers.factor = 3;
   std::uint32_t straggling = 0;
   constexpr std::uint32_t draws = 100'000;
   for (std::uint32_t node = 0; node < draws; ++node) {

@@ -30,7 +30,8 @@ const std::string kServers =
     "cluster: {levels: [{name: server, size: 2, bandwidth: 10 GB/s},\n"
     "                   {name: rack, size: 2, bandwidth: 1 GB/s, latency: 9 us}]}\n";
 const std::string kNoise =
-    "noise: {spread: 0.2, stragglers: {probability: 0.05, factor: 4}, seed: 5, samples: 40}\n";
+    "noise: {spread: 0.2, stragglers: {probability: 0.05, factor: 4}, device_spread: 0.1, "
+    "slow_devices: {probability: 0.1, factor: 1.5}, seed: 5, samples: 40}\n";
 
 /// Every sampled run once more: its own costs put into the graph, simulated by events, measured as
 /// any other run.
@@ -43,7 +44,8 @@ std::vector<double> directly(const Outcome& outcome, const Noise& noise, std::ui
       Cost cost = outcome.graph.cost(node);
       if (is_compute(graph.activities[node].kind)) {
         cost.hold = Duration(
-            std::llround(static_cast<double>(cost.hold.count()) * noise_factor(noise, run, node)));
+            std::llround(static_cast<double>(cost.hold.count()) * noise_factor(noise, run, node) *
+                         device_factor(noise, run, graph.nodes[node].resource)));
       }
       graph.costs.push_back(cost);
       graph.nodes[node].cost = node;
@@ -68,8 +70,11 @@ TEST_CASE("sampled runs are the runs that a direct simulation of each gives") {
       CAPTURE(schedule);
       const auto outcome = predicted(kPipeline + cluster + schedule + kNoise);
       REQUIRE(outcome);
-      const Noise noise{
-          .spread = 0.2, .straggler_probability = 0.05, .straggler_factor = 4, .seed = 5};
+      const Noise noise{.spread = 0.2,
+                        .stragglers = {.probability = 0.05, .factor = 4},
+                        .device_spread = 0.1,
+                        .slow_devices = {.probability = 0.1, .factor = 1.5},
+                        .seed = 5};
       const std::vector<double> direct = directly(*outcome, noise, 40);
       REQUIRE(outcome->uncertainty);
       CHECK(outcome->uncertainty->iteration_times_s == direct);
@@ -86,6 +91,81 @@ TEST_CASE("without spread every sampled run is the prediction") {
   REQUIRE(outcome);
   for (const double time : outcome->uncertainty->iteration_times_s)
     CHECK(time == outcome->iteration_time_s);
+}
+
+/// The share of sampled runs that take another time than the prediction.
+double changed_share(const Outcome& outcome) {
+  const std::vector<double>& times = outcome.uncertainty->iteration_times_s;
+  const auto changed = std::count_if(times.begin(), times.end(),
+                                     [&](double time) { return time != outcome.iteration_time_s; });
+  return static_cast<double>(changed) / static_cast<double>(times.size());
+}
+
+TEST_CASE("all devices slow, or all links slow, is a scenario with such devices or links") {
+  const std::string schedules[] = {
+      "schedule: {name: 1f1b, micro_batches: 6}\n",
+      "schedule: {name: gpipe, micro_batches: 5, transfers: blocking}\n",
+      "schedule: {name: pipedream, micro_batches: 20}\n",
+      "schedule: {name: data-parallel, micro_batches: 2}\n"};
+  const auto replaced = [](std::string text, const std::string& from, const std::string& to) {
+    for (std::size_t at = text.find(from); at != std::string::npos;
+         at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+    return text;
+  };
+  const std::string slow_devices =
+      "noise: {slow_devices: {probability: 1, factor: 3}, samples: 1}\n";
+  const std::string slow_links = "noise: {slow_links: {probability: 1, factor: 5}, samples: 1}\n";
+  const std::string parameters = replaced(kPipeline, "output:", "parameters: 1 MB, output:");
+  for (const std::string& cluster : {kFlat, kServers}) {
+    for (const std::string& schedule : schedules) {
+      CAPTURE(schedule);
+      const auto with_devices = predicted(parameters + cluster + schedule + slow_devices);
+      const auto devices = predicted(
+          "version: 1\nmodel: {uniform: {layers: 4, forward: 3 ms, backward: 6 ms, update: 300 us, "
+          "parameters: 1 MB, output: 1 MB}}\n" +
+          cluster + schedule);
+      REQUIRE(with_devices);
+      REQUIRE(devices);
+      CHECK(with_devices->uncertainty->iteration_times_s == std::vector{devices->iteration_time_s});
+      const auto with_links = predicted(parameters + cluster + schedule + slow_links);
+      const auto links = predicted(
+          parameters + replaced(replaced(cluster, "10 GB/s", "2 GB/s"), " 1 GB/s", " 0.2 GB/s") +
+          schedule);
+      REQUIRE(with_links);
+      REQUIRE(links);
+      CHECK(with_links->iteration_time_s < links->iteration_time_s);
+      CHECK(with_links->uncertainty->iteration_times_s.front() ==
+            doctest::Approx(links->iteration_time_s).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("a slow device slows the whole run, and a group is as slow as its slowest device") {
+  const auto share = [](const std::string& group, const std::string& noise) {
+    const auto outcome = predicted(
+        "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms, output: 1 MB}" +
+        group + "}\n" + kFlat + "schedule: {name: 1f1b, micro_batches: 4}\nnoise: {" + noise +
+        ", samples: 4000}\n");
+    REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+    return changed_share(*outcome);
+  };
+  const std::string devices = "slow_devices: {probability: 0.02}";
+  CHECK(share("", devices) == close_to(1 - std::pow(0.98, 4), 0.15));
+  CHECK(share(", group: {devices: 8}", devices) == close_to(1 - std::pow(0.98, 32), 0.05));
+  // Three links between neighbours, both ways.
+  CHECK(share("", "slow_links: {probability: 0.05, factor: 9}") ==
+        close_to(1 - std::pow(0.95, 3), 0.15));
+}
+
+TEST_CASE("both links of a server are slow where its card is") {
+  const auto outcome = predicted(kPipeline + kServers +
+                                 "schedule: {name: 1f1b, micro_batches: 4}\n"
+                                 "noise: {slow_links: {probability: 0.05, factor: 9}, samples: "
+                                 "4000}\n");
+  REQUIRE(outcome);
+  // A link in each of two servers, and a card of each.
+  CHECK(changed_share(*outcome) == close_to(1 - std::pow(0.95, 4), 0.15));
 }
 
 TEST_CASE("one device: time is a sum, whose spread shrinks with the root of the ops") {

@@ -239,6 +239,40 @@ TEST_CASE("cost, days and energy order rows, and those without a figure come las
   CHECK_FALSE(holds("days < 30", rows[3]));
 }
 
+TEST_CASE("the most goodput comes first, and rows without one come last") {
+  // Row 2 is the slowest and keeps the most.
+  std::vector<SweepRow> rows = {row(0, 10, 1), row(1, 9, 1), row(2, 8, 1), row(3, 20, 1)};
+  rows[0].numbers->bill.goodput = 0.5;
+  rows[1].numbers->bill.goodput = 0.7;
+  rows[2].numbers->bill.goodput = 0.9;
+  SweepSelection selection;
+  selection.objective = Objective::goodput;
+  CHECK(points_of(select(rows, selection)) == std::vector<std::uint64_t>{2, 1, 0, 3});
+  CHECK(holds("goodput > 0.8", rows[2]));
+  CHECK_FALSE(holds("goodput > 0.8", rows[1]));
+  CHECK_FALSE(holds("goodput > 0.8", rows[3]));
+  CHECK(holds("goodput_samples_per_s > 6.2", rows[1]));
+  CHECK_FALSE(holds("goodput_samples_per_s > 6.4", rows[1]));
+}
+
+TEST_CASE("goodput needs a section, and no tokens") {
+  SweepSelection selection;
+  selection.objective = Objective::goodput;
+  CostRates rates;
+  const auto wrong = check_figures(selection, rates);
+  REQUIRE(wrong);
+  CHECK(wrong->message == "--objective is 'goodput', but goodput is not given");
+  CHECK(wrong->help.find("goodput.restart") != std::string::npos);
+  rates.goodput = GoodputSection{};
+  CHECK_FALSE(check_figures(selection, rates));
+  std::vector<SweepRow> rows = {row(0, 1, 1)};
+  selection.objective = Objective::throughput;
+  selection.where.push_back(*parse_condition("goodput_samples_per_s > 5", {}));
+  CHECK(check_figures(selection, rows));
+  rows[0].numbers->bill.goodput = 0.9;
+  CHECK_FALSE(check_figures(selection, rows));
+}
+
 TEST_CASE("a figure that nobody knows cannot be asked for") {
   SweepSelection selection;
   selection.objective = Objective::cost;
