@@ -123,14 +123,14 @@ expect "what is done is told" \
 # ---- The job array's body, as Slurm would start it ----
 array() {  # array TASK
   SLURM_ARRAY_TASK_ID=$1 SLURM_ARRAY_TASK_COUNT=3 SLURM_CPUS_PER_TASK=2 PLUMBLINE=$plumbline \
-    bash examples/slurm/sweep.sbatch "$work/array" "${fast[@]}"
+    bash examples/slurm/shards.sbatch "$work/array" sweep "${fast[@]}"
 }
 for task in 1 2 3 2; do  # one of them twice
   array "$task"
   expect "task $task" 0 $?
 done
 SHARDS=3 SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=1 PLUMBLINE=$plumbline \
-  bash examples/slurm/sweep.sbatch "$work/array" "${fast[@]}"
+  bash examples/slurm/shards.sbatch "$work/array" sweep "${fast[@]}"
 expect "one task of three again" 0 $?
 "$plumbline" merge "$work"/array/shard-*.json > "$work/merged"
 same "an array's shards merge to the whole" "$work/one" "$work/merged"
