@@ -230,6 +230,31 @@ Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::size_t membe
   return share_of(all, rules.sharded != Sharded::nothing ? members : 1);
 }
 
+namespace {
+
+/// Whether the copies of a stage share its weights. Only the part that copies exchange is shared
+/// out. The rest belongs to others of the group.
+bool shares_weights_of(const StageCost& stage, const MemoryRules& rules) {
+  return !stage.buckets.empty() && rules.sharded == Sharded::weights;
+}
+
+Bytes weights_of(const StageCost& stage, const MemoryRules& rules, std::uint32_t members) {
+  return shares_weights_of(stage, rules) ? share_of(stage.gathered, members) : stage.parameters;
+}
+
+}  // namespace
+
+Bytes saved_bytes(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
+                  const std::vector<std::uint32_t>& stages) {
+  Bytes saved;
+  for (const std::uint32_t s : stages) {
+    const StageCost& stage = costs.stages[s];
+    const std::uint32_t members = graph.members(s);
+    saved += weights_of(stage, rules, members) + optimizer_bytes(rules, stage.stepped, members);
+  }
+  return saved;
+}
+
 MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
                             const std::vector<std::uint32_t>& stages) {
   MemoryParts held;
@@ -237,10 +262,9 @@ MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const
   for (const std::uint32_t s : stages) {
     const StageCost& stage = costs.stages[s];
     const std::uint32_t members = graph.members(s);
-    // Only the part that copies exchange is shared out. The rest belongs to others of the group.
-    const bool shares_weights = !stage.buckets.empty() && rules.sharded == Sharded::weights;
+    const bool shares_weights = shares_weights_of(stage, rules);
     const bool shares_gradients = !stage.buckets.empty() && rules.sharded >= Sharded::gradients;
-    held.weights += shares_weights ? share_of(stage.gathered, members) : stage.parameters;
+    held.weights += weights_of(stage, rules, members);
     held.gradients += shares_gradients ? share_of(stage.reduced, members) : stage.gradients;
     held.optimizer += optimizer_bytes(rules, stage.stepped, members);
     held.temporary = std::max(held.temporary, stage.temporary);

@@ -46,6 +46,11 @@ struct MemoryParts {
 MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
                             const std::vector<std::uint32_t>& stages);
 
+/// The weights and the optimizer state that a device with these stages saves for a checkpoint: of
+/// what copies share, its share.
+Bytes saved_bytes(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
+                  const std::vector<std::uint32_t>& stages);
+
 /// A change of one device's memory at one instant. Changes at the same instant are in order.
 struct MemoryStep {
   SimTime at;

@@ -3,8 +3,6 @@
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/bill.h"
 
-#include "sim/prediction/goodput.h"
-
 namespace plumbline {
 namespace {
 
@@ -18,14 +16,18 @@ std::optional<double> Bill::tokens_per_day() const {
 }
 
 Bill bill_of(const CostRates& rates, std::optional<double> samples_per_s, BilledDevices devices,
-             std::optional<double> goodput) {
+             const std::optional<Goodput>& goodput) {
   Bill bill;
   if (!samples_per_s || *samples_per_s <= 0) return bill;
-  bill.goodput = goodput;
+  if (goodput) {
+    bill.goodput = goodput->fraction;
+    bill.goodput_samples_per_s = *samples_per_s * goodput->fraction;
+    bill.checkpoint_interval_s = goodput->interval_s();
+  }
   if (!rates.per_sample) return bill;
   bill.tokens_per_s = *samples_per_s * static_cast<double>(*rates.per_sample);
   bill.tokens_per_device_per_s = *bill.tokens_per_s / static_cast<double>(devices.used);
-  if (!rates.tokens || *bill.tokens_per_day() <= 0) return bill;
+  if (!rates.tokens || bill.goodput.value_or(1) < kLeastGoodput) return bill;
   bill.days = static_cast<double>(*rates.tokens) / *bill.tokens_per_day();
   bill.gpu_hours = *bill.days * kHoursOfDay * static_cast<double>(devices.in_all);
   if (rates.price) {

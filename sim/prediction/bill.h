@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/prediction/goodput.h"
 #include "sim/scenario/cost_rates.h"
 
 namespace plumbline {
@@ -24,6 +25,8 @@ struct Bill {
   std::optional<double> energy_kwh{};               ///< GPUs at cluster.power, times cluster.pue.
 
   std::optional<double> goodput{};  ///< The share of the throughput that failures leave.
+  std::optional<double> goodput_samples_per_s{};  ///< That share of it.
+  std::optional<double> checkpoint_interval_s{};  ///< Of training, between two checkpoints.
 
   /// What is kept of a day.
   std::optional<double> tokens_per_day() const;
@@ -36,9 +39,10 @@ struct BilledDevices {
   std::int64_t in_all = 1;  ///< Those of the cluster.
 };
 
-/// The bill at this throughput; all figures are missing where it is unknown. `goodput` is the share
-/// of it that is kept over weeks; nothing = all.
+/// The bill at this throughput; all figures are missing where it is unknown. `goodput` is what is
+/// kept of it over weeks; nothing = all. Below kLeastGoodput, the training never ends: it has no
+/// days, and nothing that follows from them.
 Bill bill_of(const CostRates& rates, std::optional<double> samples_per_s, BilledDevices devices,
-             std::optional<double> goodput = std::nullopt);
+             const std::optional<Goodput>& goodput = std::nullopt);
 
 }  // namespace plumbline

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/random.h"
 #include "base/statistics.h"
@@ -45,25 +46,26 @@ double goodput_fraction(const FailingJob& job, std::int64_t iterations) {
 }
 
 std::int64_t least_iterations(const FailingJob& job) {
-  return in_range(std::ceil((job.write_s - job.pause_s) / job.iteration_s));
+  return in_range(std::ceil(job.write_s / job.iteration_s));
 }
 
 std::int64_t best_iterations(const FailingJob& job) {
   const double best = best_share(job.pause_s * job.failures_per_s) / job.failures_per_s;
   const std::int64_t below = in_range(std::floor(best / job.iteration_s));
-  const std::int64_t peak =
-      goodput_fraction(job, below + 1) > goodput_fraction(job, below) ? below + 1 : below;
-  return std::max(peak, least_iterations(job));
+  return goodput_fraction(job, below + 1) > goodput_fraction(job, below) ? below + 1 : below;
 }
 
-Goodput goodput_of(const FailingJob& job, std::optional<std::int64_t> iterations) {
+Goodput goodput_of(const FailingJob& job, std::optional<std::int64_t> iterations,
+                   std::optional<std::int64_t> work) {
   Goodput goodput;
   goodput.job = job;
-  const std::int64_t best = best_iterations(job);
   const std::int64_t least = least_iterations(job);
-  goodput.iterations = std::max(iterations.value_or(best), least);
-  goodput.is_best = goodput.iterations == best;
-  goodput.waits_for_write = iterations && *iterations < least;
+  const std::int64_t most = work.value_or(std::numeric_limits<std::int64_t>::max());
+  const std::int64_t best = best_iterations(job);
+  const auto allowed = [&](std::int64_t count) { return std::min(std::max(count, least), most); };
+  goodput.iterations = allowed(iterations.value_or(best));
+  goodput.is_best = goodput.iterations == allowed(best);
+  goodput.waits_for_write = iterations.value_or(best) < least && goodput.iterations == least;
   goodput.fraction = goodput_fraction(job, goodput.iterations);
   goodput.checkpoint_fraction = goodput.fraction * job.pause_s / goodput.interval_s();
   // A job trains for the share of time in which no restart is under way.
@@ -94,6 +96,7 @@ SampledTraining run_training(const TickingJob& job, std::int64_t iterations, std
                              const std::function<std::int64_t()>& next_gap) {
   const std::int64_t cycle = iterations * job.iteration + job.pause;
   SampledTraining training;
+  constexpr std::int64_t most = std::int64_t{250} * 366 * 86'400 * 1'000'000'000;
   std::int64_t saved = 0;  // the iterations that the last written checkpoint holds
   std::int64_t gap = next_gap();
   while (true) {
@@ -106,10 +109,15 @@ SampledTraining run_training(const TickingJob& job, std::int64_t iterations, std
     }
     const std::int64_t written = gap >= job.write ? (gap - job.write) / cycle : 0;
     saved += written * iterations;
+    if (gap > most - training.time) {
+      training.ends = false;
+      return training;
+    }
     training.time += gap;
     training.lost += gap - written * cycle;
     // A restart is over once none has failed for so long.
-    for (++training.failures, gap = next_gap(); gap < job.restart; gap = next_gap()) {
+    for (++training.failures, gap = next_gap(); gap < job.restart && training.time < most;
+         gap = next_gap()) {
       ++training.failures;
       training.time += gap;
       training.restarts += gap;
@@ -122,10 +130,10 @@ SampledTraining run_training(const TickingJob& job, std::int64_t iterations, std
 
 double SampledGoodput::at(double share) const { return nearest_rank(days, share); }
 
-std::optional<SampledGoodput> sample_goodput(const Goodput& goodput, double work,
+std::optional<SampledGoodput> sample_goodput(const Goodput& goodput, std::int64_t work,
                                              std::uint32_t samples, std::uint64_t seed) {
   const FailingJob& job = goodput.job;
-  const double expected_s = work * job.iteration_s / goodput.fraction;
+  const double expected_s = static_cast<double>(work) * job.iteration_s / goodput.fraction;
   const double failures = expected_s * job.failures_per_s;
   if (!(expected_s < kLongest) || failures > kMostFailures || work < 1) return std::nullopt;
   if (std::max({job.pause_s, job.write_s, job.restart_s}) > kLongestStop) return std::nullopt;
@@ -134,7 +142,7 @@ std::optional<SampledGoodput> sample_goodput(const Goodput& goodput, double work
   if (count == 0) return std::nullopt;
   const TickingJob ticking = TickingJob::of(job);
   SampledGoodput sampled;
-  sampled.work = std::llround(work);
+  sampled.work = work;
   const std::int64_t iterations = std::min(goodput.iterations, sampled.work);
   sampled.days.reserve(count);
   for (std::uint32_t run = 0; run < count; ++run) {
@@ -145,6 +153,7 @@ std::optional<SampledGoodput> sample_goodput(const Goodput& goodput, double work
       return std::llround(std::min(gap_s, 2 * kLongest) * kNanoseconds);
     };
     const SampledTraining training = run_training(ticking, iterations, sampled.work, next_gap);
+    if (!training.ends) return std::nullopt;
     sampled.days.push_back(static_cast<double>(training.time) / kNanoseconds / kSecondsOfDay);
     sampled.failures += static_cast<double>(training.failures) / count;
   }

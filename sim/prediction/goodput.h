@@ -43,7 +43,7 @@ struct Goodput {
 /// The expected goodput with a checkpoint after every `iterations`. With T = iterations x
 /// iteration, rate l, pause d, write w, restart r: l T e^(-l (r + w)) / (e^(l (T + d)) - 1). It is
 /// the reciprocal of Daly's expected time (A higher order estimate of the optimum checkpoint
-/// interval for restart dumps, 2006, equation 13) where w = 0. Requires: T + d >= w.
+/// interval for restart dumps, 2006, equation 13) where w = 0. Requires: T >= w.
 double goodput_fraction(const FailingJob& job, std::int64_t iterations);
 
 /// The fewest iterations between two checkpoints, so that one is written before the next begins.
@@ -54,8 +54,13 @@ std::int64_t least_iterations(const FailingJob& job);
 std::int64_t best_iterations(const FailingJob& job);
 
 /// The goodput and its shares. `iterations` between checkpoints: nothing = the best number; fewer
-/// than least_iterations() are raised to it.
-Goodput goodput_of(const FailingJob& job, std::optional<std::int64_t> iterations);
+/// than least_iterations() are raised to it, and more than the `work` of the whole training, if
+/// that is known, are lowered to it.
+Goodput goodput_of(const FailingJob& job, std::optional<std::int64_t> iterations,
+                   std::optional<std::int64_t> work = std::nullopt);
+
+/// Below this goodput, a training counts as one that never ends.
+inline constexpr double kLeastGoodput = 1e-3;
 
 /// The best interval between checkpoints by the approximations sqrt(2 d M) (Young, A first order
 /// approximation to the optimum checkpoint interval, 1974) and its second order (Daly 2006,
@@ -77,6 +82,7 @@ struct SampledTraining {
   std::int64_t lost = 0;      ///< Iterations, also begun ones, that had to be done again; in
                               ///< nanoseconds, with the pauses among them.
   std::int64_t restarts = 0;  ///< Time between failures and the training after them.
+  bool ends = true;           ///< False: it was given up after 250 years.
 
   friend bool operator==(const SampledTraining&, const SampledTraining&) = default;
 };
@@ -97,9 +103,10 @@ struct SampledGoodput {
 };
 
 /// Samples up to `samples` trainings; fewer if they would have more than 20 million failures in
-/// all. Nothing where one takes more than a century or fails more than a million times, or where
-/// a pause, a write or a restart takes more than 30 days.
-std::optional<SampledGoodput> sample_goodput(const Goodput& goodput, double work,
+/// all. Nothing where one takes more than a century or fails more than a million times on average,
+/// where a pause, a write or a restart takes more than 30 days, or where one of them has not ended
+/// after 250 years.
+std::optional<SampledGoodput> sample_goodput(const Goodput& goodput, std::int64_t work,
                                              std::uint32_t samples, std::uint64_t seed);
 
 }  // namespace plumbline

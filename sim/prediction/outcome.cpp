@@ -258,8 +258,9 @@ double Uncertainty::iteration_time_s(double share) const {
 
 Bytes Outcome::checkpoint_bytes() const {
   Bytes most;
-  for (const DeviceMemory& device : memory)
-    most = std::max(most, device.peak.weights + device.peak.optimizer);
+  const MemoryRules rules = memory_rules(setup);
+  for (const std::vector<std::uint32_t>& stages : graph.stages_by_slot())
+    most = std::max(most, saved_bytes(graph, setup.costs, rules, stages));
   return most;
 }
 
@@ -279,16 +280,21 @@ std::optional<Goodput> Outcome::goodput() const {
   if (asked->interval)
     iterations = std::max<std::int64_t>(
         1, std::llround(std::min(seconds(*asked->interval) / iteration_time_s, 1e15)));
-  return goodput_of(job, iterations);
+  return goodput_of(job, iterations, iterations_in_all());
+}
+
+std::optional<std::int64_t> Outcome::iterations_in_all() const {
+  if (!setup.rates.tokens || !setup.rates.per_sample) return std::nullopt;
+  const double samples =
+      static_cast<double>(*setup.rates.tokens) / static_cast<double>(*setup.rates.per_sample);
+  return std::max<std::int64_t>(1, std::llround(std::ceil(samples / samples_per_iteration())));
 }
 
 std::optional<SampledGoodput> Outcome::sampled_goodput() const {
   const auto expected = goodput();
-  if (!expected || !setup.rates.tokens || !setup.rates.per_sample) return std::nullopt;
-  const GoodputSection& asked = *setup.rates.goodput;
-  const double work = static_cast<double>(*setup.rates.tokens) /
-                      static_cast<double>(*setup.rates.per_sample) / samples_per_iteration();
-  return sample_goodput(*expected, std::ceil(work), asked.samples, asked.seed);
+  const auto work = iterations_in_all();
+  if (!expected || !work) return std::nullopt;
+  return sample_goodput(*expected, *work, setup.rates.goodput->samples, setup.rates.goodput->seed);
 }
 
 std::optional<bool> Outcome::fits(std::size_t slot) const {

@@ -84,6 +84,8 @@ struct Outcome {
   std::optional<double> sent_in_groups_fraction() const;
   /// What the device that holds most of it saves for a checkpoint: weights and optimizer state.
   Bytes checkpoint_bytes() const;
+  /// The iterations of the whole training; nothing where its tokens are not given.
+  std::optional<std::int64_t> iterations_in_all() const;
   /// What failures and checkpoints leave of the throughput; nothing without a goodput section, or
   /// if the run takes no time.
   std::optional<Goodput> goodput() const;
@@ -92,8 +94,7 @@ struct Outcome {
   /// What the training takes at this throughput and goodput.
   Bill bill() const {
     const auto kept = goodput();
-    return bill_of(setup.rates, throughput_samples_per_s, {devices_used(), devices_in_all()},
-                   kept ? std::optional(kept->fraction) : std::nullopt);
+    return bill_of(setup.rates, throughput_samples_per_s, {devices_used(), devices_in_all()}, kept);
   }
   /// Whether every device's memory peak is within the limit; nothing without a limit.
   std::optional<bool> fits() const;

@@ -43,6 +43,19 @@ void add_transfers_note(Outcome& outcome) {
                   taken / at_rest));
 }
 
+/// Adds a note where checkpoints cost nothing because a bandwidth has no bytes to move.
+void add_checkpoint_note(Outcome& outcome) {
+  const auto& goodput = outcome.setup.rates.goodput;
+  if (!goodput || outcome.checkpoint_bytes().count > 0) return;
+  for (const CheckpointCost& cost : {goodput->pause, goodput->write}) {
+    if (!std::holds_alternative<BytesPerSecond>(cost)) continue;
+    outcome.setup.notes.emplace_back(
+        "checkpoints take no time: they have a bandwidth, but the model has no parameters; give "
+        "goodput.checkpoint.pause and write as times");
+    return;
+  }
+}
+
 Trace evaluate(const OpGraph& graph, Evaluation evaluation) {
   const bool by_events = evaluation == Evaluation::events || graph.rates_change();
   return by_events ? simulate(graph) : longest_path(graph);
@@ -62,6 +75,7 @@ Result<Outcome> predict(TrainingSetup setup, Evaluation evaluation) {
   auto outcome = assess(std::move(setup), *std::move(graph), std::move(trace));
   if (!outcome) return outcome;
   add_transfers_note(*outcome);
+  add_checkpoint_note(*outcome);
 
   // Sample runs with noise.
   if (outcome->setup.noise)

@@ -94,8 +94,7 @@ class Sampler {
       set(node, std::llround(static_cast<double>(graph_.cost(node).hold.count()) * factor));
     }
     for (const Sent& sent : sent_) {
-      const double factor =
-          std::max(link_factor(noise_, run, sent.out), link_factor(noise_, run, sent.in));
+      const double factor = std::max(slowest_link(run, sent.out), slowest_link(run, sent.in));
       const Cost& cost = graph_.cost(sent.node);
       const auto flows = static_cast<double>((cost.hold - cost.lead).count());
       set(sent.node, cost.lead.count() + std::llround(flows * factor));
@@ -106,7 +105,7 @@ class Sampler {
   std::map<Card, double> slow_cards(std::uint32_t run) const {
     std::map<Card, double> slow;
     for (const auto& [card, number] : cards_) {
-      const double factor = link_factor(noise_, run, number);
+      const double factor = slowest_link(run, number);
       if (factor == 1) continue;
       slow[{card.first, card.second, false}] = slow[{card.first, card.second, true}] = factor;
     }
@@ -129,6 +128,15 @@ class Sampler {
       sent_.push_back({node, out, in});
     }
     cards_ = links.cards();
+  }
+
+  /// The factor of a link in a run. Each device of a group has its own, and all wait for the
+  /// slowest.
+  double slowest_link(std::uint32_t run, std::uint32_t number) const {
+    double slowest = 1;
+    for (std::uint32_t member = 0; member < group_; ++member)
+      slowest = std::max(slowest, link_factor(noise_, run, number * group_ + member));
+    return slowest;
   }
 
   /// The factor of each slot in a run. A group is as slow as its slowest device. Empty: all are 1.

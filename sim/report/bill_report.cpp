@@ -24,7 +24,7 @@ std::string interval_text(const Goodput& goodput) {
 }
 
 std::string choice_text(const Goodput& goodput) {
-  if (goodput.waits_for_write) return ", as often as their writing allows";
+  if (goodput.waits_for_write) return ", as often as writing them allows";
   return goodput.is_best ? ", the best interval"
                          : fmt::format("; the best interval is {}",
                                        interval_text(goodput_of(goodput.job, std::nullopt)));
@@ -47,7 +47,14 @@ void add_goodput_lines(const Goodput& goodput, Table& table) {
 /// A line of sampled trainings.
 void add_sampled_line(const Outcome& outcome, Table& table) {
   const auto sampled = outcome.sampled_goodput();
-  if (!sampled) return;
+  const CostRates& rates = outcome.setup.rates;
+  if (!sampled) {
+    if (rates.goodput && rates.goodput->samples > 0)
+      table.row({"with failures", "-"},
+                "no sampled trainings: one may take centuries, fails more than a million times, or "
+                "has a stop of more than 30 days");
+    return;
+  }
   table.row(
       {"with failures", days_text(sampled->at(0.5)) + " days"},
       fmt::format("the median of {}; 90 % of them take {} to {}, with {:.4g} failures on "
@@ -96,7 +103,10 @@ void add_bill_lines(const Outcome& outcome, Table& table) {
                     tokens_text(*bill.tokens_per_day())));
   }
   if (const auto goodput = outcome.goodput()) add_goodput_lines(*goodput, table);
-  if (!bill.days) return;
+  if (!bill.days) {
+    if (rates.tokens) table.row({"training", "-"}, "it never ends at this rate of failures");
+    return;
+  }
   const std::int64_t gpus = outcome.devices_in_all();
   table.row({"training", days_text(*bill.days) + " days"},
             fmt::format("{} tokens; {} GPU-hours of {} GPUs",
@@ -129,7 +139,7 @@ BillColumns::BillColumns(const std::vector<const SweepNumbers*>& rows) {
 
 std::vector<std::string> BillColumns::titles() const {
   std::vector<std::string> titles;
-  if (goodput_) titles.emplace_back("goodput");
+  if (goodput_) titles.insert(titles.end(), {"goodput", "kept samples/s", "saved every"});
   if (days_) titles.emplace_back("days");
   if (cost_) titles.emplace_back("cost");
   if (energy_) titles.emplace_back("energy");
@@ -138,7 +148,15 @@ std::vector<std::string> BillColumns::titles() const {
 
 std::vector<std::string> BillColumns::cells(const Bill& bill) const {
   std::vector<std::string> cells;
-  if (goodput_) cells.push_back(bill.goodput ? percent(*bill.goodput) : "-");
+  if (goodput_) {
+    const auto of = [](const std::optional<double>& figure, const auto& text) {
+      return figure ? text(*figure) : "-";
+    };
+    cells.push_back(of(bill.goodput, percent));
+    cells.push_back(
+        of(bill.goodput_samples_per_s, [](double rate) { return fmt::format("{:.5g}", rate); }));
+    cells.push_back(of(bill.checkpoint_interval_s, long_time_text));
+  }
   if (days_) cells.push_back(bill.days ? days_text(*bill.days) : "-");
   if (cost_) cells.push_back(bill.cost ? money_text(*bill.cost, bill.currency) : "-");
   if (energy_) cells.push_back(bill.energy_kwh ? energy_text(*bill.energy_kwh) : "-");
@@ -151,7 +169,8 @@ std::vector<std::string> BillColumns::keys() const {
   if (days_) keys.insert(keys.end(), {"days", "gpu_hours"});
   if (cost_) keys.insert(keys.end(), {"cost", "currency"});
   if (energy_) keys.emplace_back("energy_kwh");
-  if (goodput_) keys.emplace_back("goodput");
+  if (goodput_)
+    keys.insert(keys.end(), {"goodput", "goodput_samples_per_s", "checkpoint_interval_s"});
   return keys;
 }
 
@@ -170,7 +189,11 @@ std::vector<std::string> BillColumns::data(const Bill& bill) const {
     cells.push_back(bill.currency);
   }
   if (energy_) cells.push_back(data_cell(bill.energy_kwh));
-  if (goodput_) cells.push_back(data_cell(bill.goodput));
+  if (goodput_) {
+    for (const auto& figure :
+         {bill.goodput, bill.goodput_samples_per_s, bill.checkpoint_interval_s})
+      cells.push_back(data_cell(figure));
+  }
   return cells;
 }
 

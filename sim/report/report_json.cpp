@@ -174,6 +174,7 @@ Json goodput_parts(const Outcome& p, const Goodput& goodput) {
                 {"iterations_between_checkpoints", goodput.iterations},
                 {"interval_s", goodput.interval_s()},
                 {"is_best_interval", goodput.is_best},
+                {"waits_for_write", goodput.waits_for_write},
                 {"young_interval_s", young_interval_s(job)},
                 {"daly_interval_s", daly_interval_s(job)},
                 {"checkpoint_bytes", p.checkpoint_bytes().count},

@@ -71,9 +71,10 @@ std::vector<Trial> trials_by_kernels(const DeviceRoofline& device, const KernelM
 
 /// The value of the objective, if that is a throughput.
 double goodness(const SearchReport& report, const SweepNumbers& numbers) {
-  const auto rate = report.selection.rows.objective == Objective::per_device
-                        ? numbers.throughput_per_device()
-                        : numbers.throughput_samples_per_s;
+  const Objective objective = report.selection.rows.objective;
+  const auto rate = objective == Objective::per_device ? numbers.throughput_per_device()
+                    : objective == Objective::goodput  ? numbers.bill.goodput_samples_per_s
+                                                       : numbers.throughput_samples_per_s;
   return rate.value_or(0);
 }
 
@@ -140,7 +141,8 @@ std::string words_on_close(const SearchReport& report) {
 void try_other_devices(const Search& search, SearchReport& report) {
   const Objective objective = report.selection.rows.objective;
   const auto& varied = report.facts.varied_keys;
-  const bool by_speed = objective == Objective::throughput || objective == Objective::per_device;
+  const bool by_speed = objective == Objective::throughput || objective == Objective::per_device ||
+                        objective == Objective::goodput;
   const bool is_varied = std::any_of(varied.begin(), varied.end(), [](const std::string& key) {
     return key == "cluster" || key.starts_with("cluster.device");
   });

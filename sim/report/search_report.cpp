@@ -116,7 +116,8 @@ Table rows_table(const SearchReport& report) {
   table.row(header);
   std::vector<std::string> least = {"network wait", "group comm", "bubble", "samples/s",
                                     "micro-batches"};
-  if (!bills.titles().empty()) least.insert(least.end(), {"tokens/s/GPU", "MFU", "schedule"});
+  if (!bills.titles().empty())
+    least.insert(least.end(), {"saved every", "tokens/s/GPU", "MFU", "schedule"});
   table.may_lack(least);
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     const auto& [layout, row] = report.rows[i];
@@ -181,11 +182,13 @@ std::string comparison(const SearchReport& report) {
   const bool apart =
       !report.rows.empty() && report.rows.front().row.numbers->devices != own.devices;
   const bool each = apart && report.selection.rows.objective == Objective::per_device;
+  const bool kept = report.selection.rows.objective == Objective::goodput;
   const auto of = [&](const SweepNumbers& numbers) {
+    if (kept) return numbers.bill.goodput_samples_per_s;
     return each ? numbers.throughput_per_device() : numbers.throughput_samples_per_s;
   };
   std::string text = fmt::format(
-      "the scenario as it stands: {} samples/s{}{}{}", rate(of(own)),
+      "the scenario as it stands: {} samples/s{}{}{}{}", rate(of(own)), kept ? " are kept" : "",
       each    ? fmt::format(" on each of {} devices", own.devices)
       : apart ? fmt::format(" on {} of {} devices", own.devices,
                             own.devices + own.devices_without_stage)

@@ -161,8 +161,8 @@ Table table_of(const SweepReport& report) {
   if (limited) header.emplace_back("fits");
   Table table;
   table.row(header);
-  table.may_lack({"on device", "network wait", "group comm", "by formula", "mini-batch", "p5",
-                  "p95", "samples/s"});
+  table.may_lack({"on device", "network wait", "group comm", "saved every", "by formula",
+                  "mini-batch", "p5", "p95", "samples/s"});
   table.repeat(std::max<std::size_t>(axes.size(), 1));
   for (const SweepRow& row : result.rows) {
     std::vector<std::string> cells = values(result, row, axes);

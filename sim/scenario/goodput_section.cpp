@@ -3,10 +3,26 @@
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/goodput_section.h"
 
+#include <fmt/format.h>
+
 #include "base/section_reader.h"
 
 namespace plumbline {
 namespace {
+
+/// Adds an error where a value is a text, but no time; `help` names what else it may be. Returns
+/// whether it did.
+bool refuse_no_time(SectionReader& section, std::string_view key, std::string_view help) {
+  const YamlNode* node = section.child(key);
+  if (!node || node->kind != YamlNode::Kind::scalar) return false;
+  const Parsed<Duration> time = parse_duration(node->text);
+  if (time.value) return false;
+  section.error(
+      node->mark,
+      fmt::format("{} is '{}', which {}", section.path_of(key), clipped(node->text), time.problem),
+      std::string(help));
+  return true;
+}
 
 /// Reads a time, or a bandwidth ("2 GB/s").
 CheckpointCost read_cost(SectionReader& section, std::string_view key) {
@@ -17,6 +33,8 @@ CheckpointCost read_cost(SectionReader& section, std::string_view key) {
     const auto rate = section.bandwidth(key);
     return rate ? CheckpointCost{rate->value} : CheckpointCost{};
   }
+  if (refuse_no_time(section, key, "a time such as 30 s, or a bandwidth such as 10 GB/s"))
+    return {};
   const auto time = section.duration(key);
   return time ? CheckpointCost{time->value} : CheckpointCost{};
 }
@@ -28,6 +46,7 @@ void read_interval(SectionReader& section, GoodputSection& read) {
   }
   section.child("interval");
   if (section.is_word("interval", "best")) return;
+  if (refuse_no_time(section, "interval", "a time such as 30 min, or `best`")) return;
   const auto interval = section.duration("interval");
   if (!interval) return;
   read.interval = interval->value;
@@ -47,7 +66,7 @@ void read_checkpoint(SectionReader& goodput, GoodputSection& read) {
 }
 
 void read_failures(SectionReader& section, GoodputSection& read) {
-  if (section.has("device_mtbf") == section.has("job_mtbf")) {
+  if (section.is_map() && section.has("device_mtbf") == section.has("job_mtbf")) {
     section.error(section.mark_of("device_mtbf"),
                   section.has("job_mtbf")
                       ? "goodput.device_mtbf does not stand beside goodput.job_mtbf"

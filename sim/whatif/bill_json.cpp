@@ -19,7 +19,9 @@ constexpr BillKey kBillKeys[] = {{"tokens_per_s", &Bill::tokens_per_s},
                                  {"gpu_hours", &Bill::gpu_hours},
                                  {"cost", &Bill::cost},
                                  {"energy_kwh", &Bill::energy_kwh},
-                                 {"goodput", &Bill::goodput}};
+                                 {"goodput", &Bill::goodput},
+                                 {"goodput_samples_per_s", &Bill::goodput_samples_per_s},
+                                 {"checkpoint_interval_s", &Bill::checkpoint_interval_s}};
 
 }  // namespace
 

@@ -19,10 +19,17 @@ struct WantedFigure {
   std::string_view name;  ///< As a number of a row: "cost".
 };
 
-constexpr std::string_view kFigures[] = {"days",       "gpu_hours", "cost",
-                                         "energy_kwh", "goodput",   "goodput_samples_per_s"};
+constexpr std::string_view kFigures[] = {"days",
+                                         "gpu_hours",
+                                         "cost",
+                                         "energy_kwh",
+                                         "goodput",
+                                         "goodput_samples_per_s",
+                                         "checkpoint_interval_s"};
 
-bool is_goodput(std::string_view figure) { return figure.starts_with("goodput"); }
+bool is_goodput(std::string_view figure) {
+  return figure.starts_with("goodput") || figure == "checkpoint_interval_s";
+}
 
 std::vector<WantedFigure> figures_of(const SweepSelection& selection) {
   std::vector<WantedFigure> wanted;

@@ -65,7 +65,9 @@ constexpr std::array kRowNumbers = {
     RowNumber{"goodput", "goodput", RowUnit::fraction,
               [](const Numbers& n) { return n.bill.goodput; }},
     RowNumber{"goodput_samples_per_s", "samples/s that are kept", RowUnit::per_second,
-              [](const Numbers& n) { return n.goodput_samples_per_s(); }}};
+              [](const Numbers& n) { return n.bill.goodput_samples_per_s; }},
+    RowNumber{"checkpoint_interval_s", "training between checkpoints", RowUnit::seconds,
+              [](const Numbers& n) { return n.bill.checkpoint_interval_s; }}};
 
 }  // namespace
 

@@ -89,11 +89,6 @@ SweepNumbers numbers_of(const Outcome& outcome) {
   return numbers;
 }
 
-std::optional<double> SweepNumbers::goodput_samples_per_s() const {
-  if (!throughput_samples_per_s || !bill.goodput) return std::nullopt;
-  return *throughput_samples_per_s * *bill.goodput;
-}
-
 std::optional<std::int64_t> SweepNumbers::samples() const {
   if (!throughput_samples_per_s) return std::nullopt;
   return std::llround(*throughput_samples_per_s * iteration_time_s);

@@ -40,7 +40,8 @@ std::optional<double> least(Objective objective, const SweepNumbers& numbers) {
   if (objective == Objective::cost) return numbers.bill.cost.value_or(unknown);
   if (objective == Objective::days) return numbers.bill.days.value_or(unknown);
   if (objective == Objective::energy) return numbers.bill.energy_kwh.value_or(unknown);
-  if (objective == Objective::goodput) return -numbers.goodput_samples_per_s().value_or(-unknown);
+  if (objective == Objective::goodput)
+    return -numbers.bill.goodput_samples_per_s.value_or(-unknown);
   return std::nullopt;
 }
 

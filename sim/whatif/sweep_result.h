@@ -43,8 +43,6 @@ struct SweepNumbers {
   std::optional<double> throughput_per_device() const {
     return per_device(throughput_samples_per_s, devices);
   }
-  /// The samples per second that failures leave over weeks; nothing without a goodput section.
-  std::optional<double> goodput_samples_per_s() const;
   /// The samples in an iteration: the mini-batches of all copies. Nothing if the throughput is not
   /// known.
   std::optional<std::int64_t> samples() const;

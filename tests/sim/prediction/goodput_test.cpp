@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -152,14 +153,20 @@ TEST_CASE("the best interval is the best of all, and near those of Young and Dal
   std::mt19937_64 random(11);
   for (int i = 0; i < 300; ++i) {
     const FailingJob job = random_job(random);
-    std::int64_t best = least_iterations(job);
-    for (std::int64_t k = best; k < best + 5000; ++k) {
-      if (goodput_fraction(job, k) > goodput_fraction(job, best)) best = k;
-    }
+    const auto best_from = [&](std::int64_t least) {
+      std::int64_t best = least;
+      for (std::int64_t k = best; k < best + 5000; ++k) {
+        if (goodput_fraction(job, k) > goodput_fraction(job, best)) best = k;
+      }
+      return goodput_fraction(job, best);
+    };
     CAPTURE(i);
     CHECK(goodput_fraction(job, best_iterations(job)) ==
-          doctest::Approx(goodput_fraction(job, best)).epsilon(1e-12));
-    CHECK(goodput_of(job, std::nullopt).is_best);
+          doctest::Approx(best_from(1)).epsilon(1e-12));
+    const Goodput allowed = goodput_of(job, std::nullopt);
+    CHECK(allowed.fraction == doctest::Approx(best_from(least_iterations(job))).epsilon(1e-12));
+    CHECK(allowed.is_best);
+    CHECK(allowed.waits_for_write == (best_iterations(job) < least_iterations(job)));
   }
   const FailingJob rare{1, 1.0 / 86'400, 20, 0, 300};
   const double interval = goodput_of(rare, std::nullopt).interval_s();
@@ -170,11 +177,11 @@ TEST_CASE("the best interval is the best of all, and near those of Young and Dal
 
 TEST_CASE("a checkpoint is written before the next begins") {
   const FailingJob job{10, 1.0 / 3600, 5, 65, 60};
-  CHECK(least_iterations(job) == 6);
+  CHECK(least_iterations(job) == 7);
   const Goodput wanted = goodput_of(job, 3);
-  CHECK(wanted.iterations == 6);
+  CHECK(wanted.iterations == 7);
   CHECK(wanted.waits_for_write);
-  CHECK_FALSE(goodput_of(job, 6).waits_for_write);
+  CHECK_FALSE(goodput_of(job, 7).waits_for_write);
   // Without a pause the best is to save whenever the last one is written.
   CHECK(goodput_of({10, 1.0 / 3600, 0, 65, 60}, std::nullopt).iterations == 7);
   CHECK(goodput_of({10, 1.0 / 3600, 0, 0, 60}, std::nullopt).iterations == 1);
@@ -201,19 +208,36 @@ TEST_CASE("sampled trainings take the expected time, and the least of it at the 
 
 TEST_CASE("trainings without an end are not sampled, and as many as can be") {
   const FailingJob job{10, 1.0 / 3600, 30, 0, 60};
-  const auto sampled = [](const FailingJob& one, double work, std::uint32_t samples) {
+  const auto sampled = [](const FailingJob& one, std::int64_t work, std::uint32_t samples) {
     return sample_goodput(goodput_of(one, std::nullopt), work, samples, 1);
   };
-  CHECK_FALSE(sampled(job, 1e12, 10));                     // longer than a century
+  CHECK_FALSE(sampled(job, 1'000'000'000'000, 10));        // longer than a century
   CHECK_FALSE(sampled({10, 10, 30, 0, 60}, 1000, 10));     // it never ends
   CHECK_FALSE(sampled({10, 1e-9, 30, 0, 1e9}, 1000, 10));  // a restart of decades
   CHECK_FALSE(sampled(job, 1000, 0));
   CHECK(sampled(job, 1000, 10)->days.size() == 10);
-  CHECK(sampled({1, 1.0 / 100, 1, 0, 1}, 2e7, 1000)->days.size() < 1000);
+  CHECK(sampled({1, 1.0 / 100, 1, 0, 1}, 20'000'000, 1000)->days.size() < 1000);
   // The longest quantities: nothing overflows.
   const auto rare = sampled({1e6, 1e-15, 2e6, 1e6, 1e6}, 100, 2);
   REQUIRE(rare);
   CHECK(rare->at(1) == doctest::Approx(100 * 1e6 / kSecondsOfDay));
+  // A year between failures, four without one for each checkpoint: some of 200 trainings of some
+  // 70 years on average take more than 250.
+  const FailingJob lasting{21, 1.0 / (365 * 86'400), 20, 180, 600};
+  CHECK_FALSE(sample_goodput(goodput_of(lasting, 6'930'000), 6'930'000, 200, 2));
+}
+
+TEST_CASE("a training is not longer than its only interval") {
+  const FailingJob job{10, 1.0 / 3600, 30, 0, 60};
+  const Goodput goodput = goodput_of(job, 1000, 5);
+  CHECK(goodput.iterations == 5);
+  CHECK(goodput.fraction == goodput_fraction(job, 5));
+  CHECK(goodput_of(job, std::nullopt, 1'000'000).iterations == best_iterations(job));
+  const auto sampled = sample_goodput(goodput, 5, 1000, 1);
+  REQUIRE(sampled);
+  const double mean = std::accumulate(sampled->days.begin(), sampled->days.end(), 0.0) / 1000;
+  // The formula has a pause behind it, which such a training has not.
+  CHECK(mean == doctest::Approx((50 / goodput.fraction - 30) / kSecondsOfDay).epsilon(0.03));
 }
 
 Outcome predicted(const std::string& goodput, const std::string& training = "") {
@@ -256,6 +280,39 @@ TEST_CASE("a scenario's keys reach the goodput, and it reaches days and cost") {
   CHECK(sampled->work == 100'000);
   CHECK(sampled->at(0.5) == doctest::Approx(*bill.days).epsilon(0.005));
   CHECK(sampled->days.size() == 1000);
+}
+
+TEST_CASE("each device saves its share of what copies share, and no room for what is gathered") {
+  const auto bytes = [](const std::string& training) {
+    return predicted("job_mtbf: 2 d, restart: 0 s, checkpoint: {pause: 1 GB/s}", training)
+        .checkpoint_bytes();
+  };
+  const std::int64_t gib = std::int64_t{1} << 30;
+  CHECK(bytes("").count == 3 * gib);                       // 1 of weights, 2 of state
+  CHECK(bytes(", zero_stage: 1").count == 2 * gib);        // of two copies, half of the state
+  CHECK(bytes(", zero_stage: 3").count == gib / 2 + gib);  // and half of the weights
+}
+
+TEST_CASE("a bandwidth without bytes is told, and a training without an end has no days") {
+  const auto scenario = parse_scenario(
+      text_source("s.yaml",
+                  "version: 1\n"
+                  "model: {uniform: {layers: 4, forward: 1 s, backward: 2 s}, batch: 1}\n"
+                  "cluster: {devices: 4}\n"
+                  "schedule: {name: 1f1b, micro_batches: 4}\n"
+                  "training: {sequence: 100, tokens: 1M}\n"
+                  "goodput: {job_mtbf: 1 s, restart: 1 s, checkpoint: {pause: 1 GB/s}}\n"),
+      {});
+  REQUIRE(scenario);
+  const auto outcome = predict_resolved(*scenario);
+  REQUIRE(outcome);
+  const auto& notes = outcome->setup.notes;
+  CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.starts_with("checkpoints take no time");
+  }));
+  CHECK(*outcome->bill().goodput < kLeastGoodput);
+  CHECK_FALSE(outcome->bill().days);
+  CHECK_FALSE(outcome->sampled_goodput());
 }
 
 TEST_CASE("an interval is whole iterations; a job's own failures do not grow with its devices") {

@@ -153,9 +153,10 @@ TEST_CASE("a slow device slows the whole run, and a group is as slow as its slow
   const std::string devices = "slow_devices: {probability: 0.02}";
   CHECK(share("", devices) == close_to(1 - std::pow(0.98, 4), 0.15));
   CHECK(share(", group: {devices: 8}", devices) == close_to(1 - std::pow(0.98, 32), 0.05));
-  // Three links between neighbours, both ways.
-  CHECK(share("", "slow_links: {probability: 0.05, factor: 9}") ==
-        close_to(1 - std::pow(0.95, 3), 0.15));
+  // Three links between neighbours, both ways; each device of a group has its own.
+  const std::string links = "slow_links: {probability: 0.05, factor: 9}";
+  CHECK(share("", links) == close_to(1 - std::pow(0.95, 3), 0.15));
+  CHECK(share(", group: {devices: 8}", links) == close_to(1 - std::pow(0.95, 24), 0.05));
 }
 
 TEST_CASE("both links of a server are slow where its card is") {

@@ -49,10 +49,14 @@ TEST_CASE("the table says where the time of weeks goes") {
   CHECK(has(given, "after 100 iterations (35 min); the best interval is 28 iterations (9.8 min)"));
   const std::string write =
       table_of({"goodput.checkpoint.iterations=1", "goodput.checkpoint.write=5 min"});
-  CHECK(has(write, "after 14 iterations (4.9 min), as often as their writing allows"));
+  CHECK(has(write, "after 15 iterations (5.25 min), as often as writing them allows"));
+  CHECK(has(table_of({"goodput.checkpoint.write=15 min"}), "as often as writing them allows"));
   const std::string sampled = table_of({"training.tokens=4M", "goodput.samples=50"});
   CHECK(has(sampled, "the median of 50 sampled trainings"));
   CHECK_FALSE(has(table_of({"training.tokens=4M", "goodput.samples=0"}), "sampled"));
+  const std::string never = table_of({"training.tokens=4M", "goodput.job_mtbf=1 s"});
+  CHECK(has(never, "it never ends at this rate of failures"));
+  CHECK(has(table_of({"training.tokens=4T"}), "no sampled trainings: one may take centuries"));
 }
 
 TEST_CASE("the JSON has all parts, which add up") {
@@ -66,6 +70,11 @@ TEST_CASE("the JSON has all parts, which add up") {
   CHECK(parts["iterations_between_checkpoints"] == 28);
   CHECK(parts["interval_s"] == doctest::Approx(588));
   CHECK(parts["is_best_interval"] == true);
+  CHECK(parts["waits_for_write"] == false);
+  CHECK(json["checkpoint_interval_s"] == doctest::Approx(588));
+  CHECK(json["goodput_samples_per_s"] ==
+        doctest::Approx(json["throughput_samples_per_s"].get<double>() *
+                        json["goodput"].get<double>()));
   CHECK(parts["young_interval_s"] == doctest::Approx(600));
   CHECK(parts["sampled"]["trainings"] == 50);
   CHECK(parts["sampled"]["iterations"] == 10'000);

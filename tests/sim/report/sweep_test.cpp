@@ -242,9 +242,14 @@ TEST_CASE("cost, days and energy order rows, and those without a figure come las
 TEST_CASE("the most goodput comes first, and rows without one come last") {
   // Row 2 is the slowest and keeps the most.
   std::vector<SweepRow> rows = {row(0, 10, 1), row(1, 9, 1), row(2, 8, 1), row(3, 20, 1)};
-  rows[0].numbers->bill.goodput = 0.5;
-  rows[1].numbers->bill.goodput = 0.7;
-  rows[2].numbers->bill.goodput = 0.9;
+  const auto keep = [&](std::size_t i, double goodput) {
+    Bill& bill = rows[i].numbers->bill;
+    bill.goodput = goodput;
+    bill.goodput_samples_per_s = goodput * *rows[i].numbers->throughput_samples_per_s;
+  };
+  keep(0, 0.5);
+  keep(1, 0.7);
+  keep(2, 0.9);
   SweepSelection selection;
   selection.objective = Objective::goodput;
   CHECK(points_of(select(rows, selection)) == std::vector<std::uint64_t>{2, 1, 0, 3});
