@@ -327,6 +327,11 @@ TEST_CASE("an interval is whole iterations; a job's own failures do not grow wit
   CHECK(goodput(", iterations: 17").iterations == 17);
   CHECK_FALSE(goodput(", iterations: 17").is_best);
   CHECK(goodput(", interval: best").is_best);
+  // A training of ten iterations is not longer than its interval.
+  const auto brief = predicted(
+      "job_mtbf: 2 d, restart: 0 s, checkpoint: {pause: 5 s, iterations: 1000}", ", tokens: 8k");
+  CHECK(brief.iterations_in_all() == 10);
+  CHECK(brief.goodput()->iterations == 10);
   CHECK_FALSE(predicted("job_mtbf: 2 d, restart: 0 s, checkpoint: {pause: 5 s}")
                   .sampled_goodput());  // no tokens
 }
