@@ -69,17 +69,18 @@ for _ in $(seq 60); do
   [ "$idle" = idle ] && break
   sleep 0.5
 done
-if [ "$idle" != idle ]; then
-  echo "skipped: no Slurm could be started here (sinfo says '$idle')"
+skip() {
+  echo "skipped: $1"
   tail -n 3 "$work"/*.err "$work"/*.log
   exit 77
-fi
+}
+[ "$idle" = idle ] || skip "no Slurm could be started here (sinfo says '$idle')"
 
 # ---- Jobs ----
 submit() {  # submit ARRAY ARGUMENT...: the job's number
   local array=$1
   shift
-  PLUMBLINE=$plumbline sbatch --parsable --array="$array" --cpus-per-task=1 -o "$work/out-%a" examples/slurm/shards.sbatch "$@"
+  PLUMBLINE=${held:-$plumbline} sbatch --parsable --array="$array" --cpus-per-task=1 -o "$work/out-%a" examples/slurm/shards.sbatch "$@"
 }
 wait_for() {  # wait_for SECONDS COMMAND...
   for _ in $(seq $((10 * $1))); do
@@ -88,6 +89,13 @@ wait_for() {  # wait_for SECONDS COMMAND...
   done
   echo "FAILED: not within $1 s: ${*:2}"
   failed=$((failed + 1))
+  return 1
+}
+ends() {  # ends SECONDS JOB
+  for _ in $(seq $((10 * $1))); do
+    over "$2" && return 0
+    sleep 0.1
+  done
   return 1
 }
 over() { [ -z "$(squeue -h -j "$1" 2> /dev/null)" ]; }
@@ -99,16 +107,34 @@ merged() {  # merged NAME FOLDER FILE
   expect "$1: the bytes of one run" 0 $?
 }
 
-# Points of some milliseconds each, so that a task can be met in its middle.
+first=$(sbatch --parsable -o /dev/null --wrap true 2> "$work/first.err")
+if ! ends 60 "$first" || [ "$(state "$first")" != "1 COMPLETED" ]; then skip "Slurm runs no job here"; fi
+
+# The command, which stands still once it has some rows, until $work/go is there: so a task is met in its middle.
+cat > "$work/held" <<HELD
+#!/usr/bin/env bash
+"$plumbline" "\$@" &
+child=\$!
+trap 'kill -TERM \$child; kill -CONT \$child' TERM
+while kill -0 \$child 2> /dev/null && [ ! -e "$work/go" ]; do
+  [ "\$(cat -- "$work/sweep/shard-\$SLURM_ARRAY_TASK_ID.json.partial" 2> /dev/null | wc -l)" -gt 5 ] && kill -STOP \$child
+  sleep 0.01
+done
+kill -CONT \$child 2> /dev/null
+wait \$child
+HELD
+chmod +x "$work/held"
+
 sweep=(sweep examples/sweep.yaml 'schedule.micro_batches=range(1000,1060)' schedule.recompute=none
        cluster.link.bandwidth="25 GB/s" 'training.optimizer_state=range(0,4)')
 "$plumbline" "${sweep[@]}" --json > "$work/sweep-one"
-job=$(submit 1-4 "$work/sweep" "${sweep[@]}")
+job=$(held=$work/held submit 1-4 "$work/sweep" "${sweep[@]}")
 wait_for 60 has_rows "$work/sweep/shard-1.json.partial" 5
 rows=$(wc -l < "$work/sweep/shard-1.json.partial")
 scontrol requeue "${job}_1"
 wait_for 30 has_rows "$work/sweep/shard-2.json.partial" 5
-pkill -9 -f -- "--shard 2/4 .*$work/sweep/shard-2.json"
+pkill -9 -f -- "^$plumbline .*--shard 2/4 .*$work/sweep/shard-2.json"
+touch "$work/go"
 # A task that was requeued may begin again after two minutes; this one need not wait.
 wait_for 30 scontrol update JobId="${job}_1" StartTime=now 2> "$work/update"
 wait_for 300 over "$job"
