@@ -240,18 +240,20 @@ TEST_CASE("a training is not longer than its only interval") {
   CHECK(mean == doctest::Approx((50 / goodput.fraction - 30) / kSecondsOfDay).epsilon(0.03));
 }
 
-Outcome predicted(const std::string& goodput, const std::string& training = "") {
-  const auto scenario = parse_scenario(
-      text_source("s.yaml",
-                  "version: 1\n"
-                  "model: {uniform: {layers: 4, forward: 1 s, backward: 2 s, parameters: 1 GiB}, "
-                  "batch: 1}\n"
-                  "cluster: {devices: 8, price: 2 EUR/h}\n"
-                  "plan: {stages: 4, data_parallel: 2}\n"
-                  "schedule: {name: 1f1b, micro_batches: 4}\n"
-                  "training: {optimizer_state: 2, sequence: 100" +
-                      training + "}\ngoodput: {" + goodput + "}\n"),
-      {});
+Outcome predicted(const std::string& goodput, const std::string& training = "",
+                  const std::string& model = "parameters: 1 GiB") {
+  const auto scenario =
+      parse_scenario(text_source("s.yaml",
+                                 "version: 1\n"
+                                 "model: {uniform: {layers: 4, forward: 1 s, backward: 2 s, " +
+                                     model +
+                                     "}, batch: 1}\n"
+                                     "cluster: {devices: 8, price: 2 EUR/h}\n"
+                                     "plan: {stages: 4, data_parallel: 2}\n"
+                                     "schedule: {name: 1f1b, micro_batches: 4}\n"
+                                     "training: {optimizer_state: 2, sequence: 100" +
+                                     training + "}\ngoodput: {" + goodput + "}\n"),
+                     {});
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
   auto outcome = predict_resolved(*scenario);
   REQUIRE(outcome);
@@ -294,25 +296,15 @@ TEST_CASE("each device saves its share of what copies share, and no room for wha
 }
 
 TEST_CASE("a bandwidth without bytes is told, and a training without an end has no days") {
-  const auto scenario = parse_scenario(
-      text_source("s.yaml",
-                  "version: 1\n"
-                  "model: {uniform: {layers: 4, forward: 1 s, backward: 2 s}, batch: 1}\n"
-                  "cluster: {devices: 4}\n"
-                  "schedule: {name: 1f1b, micro_batches: 4}\n"
-                  "training: {sequence: 100, tokens: 1M}\n"
-                  "goodput: {job_mtbf: 1 s, restart: 1 s, checkpoint: {pause: 1 GB/s}}\n"),
-      {});
-  REQUIRE(scenario);
-  const auto outcome = predict_resolved(*scenario);
-  REQUIRE(outcome);
-  const auto& notes = outcome->setup.notes;
+  const Outcome outcome = predicted("job_mtbf: 1 s, restart: 1 s, checkpoint: {pause: 1 GB/s}",
+                                    ", tokens: 1M", "parameters: 0 B");
+  const auto& notes = outcome.setup.notes;
   CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
     return note.starts_with("checkpoints take no time");
   }));
-  CHECK(*outcome->bill().goodput < kLeastGoodput);
-  CHECK_FALSE(outcome->bill().days);
-  CHECK_FALSE(outcome->sampled_goodput());
+  CHECK(*outcome.bill().goodput < kLeastGoodput);
+  CHECK_FALSE(outcome.bill().days);
+  CHECK_FALSE(outcome.sampled_goodput());
 }
 
 TEST_CASE("an interval is whole iterations; a job's own failures do not grow with its devices") {
