@@ -45,11 +45,11 @@ void for_each_parallel(std::uint64_t count, unsigned jobs, const std::atomic<boo
       }
     }
   };
-  const std::uint64_t threads = std::min<std::uint64_t>(jobs, count);
+  const auto threads = static_cast<std::size_t>(std::min<std::uint64_t>(jobs, count));
   std::vector<std::thread> others;
   others.reserve(threads);
   try {
-    for (std::uint64_t i = 1; i < threads; ++i) others.emplace_back(draw);
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(draw);
   } catch (...) {  // of a thread that cannot begin
     thrown.keep_current();
   }
@@ -66,6 +66,12 @@ void keep_freed_memory() {
 #endif
 }
 
-unsigned available_cores() { return std::max(std::thread::hardware_concurrency(), 1U); }
+unsigned available_cores() {
+#ifdef __EMSCRIPTEN__
+  return 1;  // the module has no threads
+#else
+  return std::max(std::thread::hardware_concurrency(), 1U);
+#endif
+}
 
 }  // namespace plumbline

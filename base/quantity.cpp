@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/diagnostic.h"
+#include "base/real_text.h"
 #include "base/unit_spelling.h"
 
 namespace plumbline {
@@ -305,14 +306,13 @@ Parsed<std::int64_t> parse_count(std::string_view text) {
 
 Parsed<double> parse_real(std::string_view text) {
   if (!text.empty() && text.front() == '-') return {std::nullopt, "is negative"};
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc::result_out_of_range) return {std::nullopt, "is too large or too small"};
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value) ||
+  const RealText read = real_at_front(text);
+  if (read.out_of_range) return {std::nullopt, "is too large or too small"};
+  if (read.used == 0 || read.used != text.size() || !std::isfinite(read.value) ||
       (!is_digit(text.front()) && text.front() != '.')) {
     return {std::nullopt, "is not a number"};
   }
-  return {value, ""};
+  return {read.value, ""};
 }
 
 std::string to_text(Duration d) {

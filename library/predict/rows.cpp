@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/parallel.h"
+#include "base/real_text.h"
 #include "library/predict/inside.h"
 #include "sim/report/search_report.h"
 #include "sim/report/shell_command.h"
@@ -57,11 +58,10 @@ const char* unit_name(RowNumber::Unit unit) {
 }
 
 std::optional<double> number_in(const std::string& text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || !std::isfinite(number)) return std::nullopt;
-  return number;
+  const RealText read = real_at_front(text);
+  const bool whole = read.used > 0 && read.used == text.size() && !read.out_of_range;
+  if (!whole || !std::isfinite(read.value)) return std::nullopt;
+  return read.value;
 }
 
 /// The column of these texts; of numbers, if all of them are.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/units.h"
@@ -66,7 +67,10 @@ struct KernelKey {
   KernelGroup group;
   std::array<std::int64_t, kMostSizes> sizes{1, 1, 1, 1, 1};
 
-  friend auto operator<=>(const KernelKey&, const KernelKey&) = default;
+  friend bool operator==(const KernelKey&, const KernelKey&) = default;
+  friend bool operator<(const KernelKey& a, const KernelKey& b) {
+    return std::tie(a.group, a.sizes) < std::tie(b.group, b.sizes);
+  }
 };
 
 /// How many sizes the kernels of a class have.

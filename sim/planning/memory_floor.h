@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "sim/engine/stage_memory.h"
@@ -35,7 +36,10 @@ class MemoryFloor {
     /// including the op's. `waiting`: those that wait for W, excluding the op's.
     std::vector<std::uint32_t> in_flight, waiting;
 
-    friend auto operator<=>(const Moment&, const Moment&) = default;
+    friend bool operator<(const Moment& a, const Moment& b) {
+      return std::tie(a.kind, a.stage, a.in_flight, a.waiting) <
+             std::tie(b.kind, b.stage, b.in_flight, b.waiting);
+    }
   };
   struct Slot {
     std::vector<std::uint32_t> stages;

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 
+#include "base/base64.h"
 #include "base/bug.h"
 #include "sim/report/chrome_trace.h"
 #include "sim/report/report_assets.h"
@@ -18,23 +18,6 @@ namespace {
 /// The size in bytes below which columns are not compressed. So even a browser without
 /// DecompressionStream shows a small page.
 constexpr std::size_t kPlain = 16'384;
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t group = 0;
-    for (std::size_t j = 0; j < 3; ++j) {
-      group <<= 8;
-      if (i + j < bytes.size()) group |= static_cast<unsigned char>(bytes[i + j]);
-    }
-    for (std::size_t j = 0; j < 4; ++j)
-      text += i + j <= bytes.size() ? digits[(group >> (18 - 6 * j)) & 63] : '=';
-  }
-  return text;
-}
 
 /// The modules as one script. They import each other by name, and only at the start of a line.
 /// Without those lines, and without `export`, they are one program.
