@@ -7,6 +7,7 @@ plumbline_python_packages=(python3-dev python3-venv python3-pip python3-setuptoo
 plumbline_release_packages=(help2man dpkg-dev mmdebstrap)
 plumbline_slurm_packages=(slurm-wlm munge)
 plumbline_browser_packages=(chromium nodejs npm)
+plumbline_wasm_packages=(emscripten)
 plumbline_site_packages=(python3 mkdocs mkdocs-material)
 plumbline_check_packages=(clang clang-format clang-tidy)
 

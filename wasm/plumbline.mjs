@@ -1,0 +1,89 @@
+// Plumbline in JavaScript, for node and for pages: scenarios in, predictions out. Nothing is loaded from elsewhere.
+// plumbline_engine.js contains the same functions as globals, for pages that are opened from a disk.
+// SPDX-License-Identifier: MIT
+//
+//   import {openPlumbline} from './plumbline.mjs';
+//   const plumbline = await openPlumbline();
+//   const run = plumbline.simulate('version: 1\nmodel: ...', ['schedule.name=gpipe']);
+//   console.log(run.iteration_time_s);
+
+/** A wrong scenario or setting: `message` as the command prints it, `problems` with file, line, column and help. */
+export class PlumblineError extends Error {
+  constructor(answer) {
+    super(answer.error);
+    this.name = 'PlumblineError';
+    this.problems = answer.problems;
+  }
+}
+
+class Plumbline {
+  #engine;
+
+  constructor(engine) {
+    this.#engine = engine;
+  }
+
+  /** Writes a file that scenarios may name. Folders are made. */
+  writeFile(path, content) {
+    const folder = path.replace(/\/[^/]*$/, '');
+    if (folder && folder !== path) this.#engine.FS.mkdirTree(folder);
+    this.#engine.FS.writeFile(path, content);
+  }
+
+  /** Asks the engine; wasm/engine.cpp says what. */
+  ask(question) {
+    const text = JSON.stringify(question);
+    const size = this.#engine.lengthBytesUTF8(text) + 1;
+    const asked = this.#engine._malloc(size);
+    this.#engine.stringToUTF8(text, asked, size);
+    const told = this.#engine._plumbline_ask(asked);
+    this.#engine._free(asked);
+    const answer = JSON.parse(this.#engine.UTF8ToString(told));
+    this.#engine._free(told);
+    if ('error' in answer) throw new PlumblineError(answer);
+    return answer;
+  }
+
+  /** The prediction of a scenario, a text or {file: path}: what `simulate --json` prints, as an object. */
+  simulate(scenario, settings = []) {
+    return JSON.parse(this.ask({ask: 'simulate', ...inputOf(scenario), settings, want: ['json']}).json);
+  }
+
+  /** The ops of the same run, in columns: device, stage, micro_batch, kind, begin_ns, end_ns. */
+  ops(scenario, settings = []) {
+    return this.ask({ask: 'simulate', ...inputOf(scenario), settings, want: ['ops']}).ops;
+  }
+
+  /** The same run for the canvas of the HTML report: {layout, columns}, which sim/report/page/codec.js decodes. */
+  timeline(scenario, settings = []) {
+    return this.ask({ask: 'simulate', ...inputOf(scenario), settings, want: ['timeline']}).timeline;
+  }
+
+  /** Several values of keys, such as 'schedule.micro_batches=2,4,8': what `sweep --json` prints, as an object. */
+  sweep(scenario, settings = [], objective = 'throughput') {
+    return JSON.parse(this.ask({ask: 'sweep', ...inputOf(scenario), settings, objective}).json);
+  }
+
+  version() {
+    return this.ask({ask: 'version'}).version;
+  }
+}
+
+function inputOf(scenario) {
+  return typeof scenario === 'string' ? {text: scenario} : scenario;
+}
+
+/** The bytes of the module, which stand in the engine's script as compressed text. */
+async function moduleBytes() {
+  const packed = Uint8Array.from(atob(globalThis.plumblineModule), (letter) => letter.charCodeAt(0));
+  const reader = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip')).getReader();
+  const parts = [];
+  for (let part = await reader.read(); !part.done; part = await reader.read()) parts.push(part.value);
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
+}
+
+/** Opens the engine. The folder of plumbline_engine.js is that of this module, or the page has it as a script. */
+export async function openPlumbline() {
+  if (!globalThis.createPlumblineEngine) await import('./plumbline_engine.js');
+  return new Plumbline(await globalThis.createPlumblineEngine({wasmBinary: await moduleBytes()}));
+}
