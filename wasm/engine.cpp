@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -54,8 +55,8 @@ Json timeline_of(const facade::Run& run) {
 }
 
 facade::Input input_of(const Json& question) {
-  if (question.contains("file")) return facade::Input(question["file"].get<std::string>());
-  return facade::Input::of_text(question["text"].get<std::string>(),
+  if (question.contains("file")) return facade::Input(question.at("file").get<std::string>());
+  return facade::Input::of_text(question.at("text").get<std::string>(),
                                 question.value("name", std::string("<text>")),
                                 question.value("folder", std::string()));
 }
@@ -118,6 +119,9 @@ char* as_c_text(const std::string& text) {
 extern "C" char* plumbline_ask(const char* question) {
   try {
     return as_c_text(answer(Json::parse(question)).dump());
+  } catch (const std::bad_alloc&) {
+    return as_c_text(R"({"error": "the module has at most 2 GB of memory: make the run smaller, )"
+                     R"(or use the command", "problems": []})");
   } catch (const std::exception& thrown) {
     return as_c_text(Json{{"error", thrown.what()}, {"problems", Json::array()}}.dump());
   }

@@ -70,7 +70,9 @@ class Plumbline {
 }
 
 function inputOf(scenario) {
-  return typeof scenario === 'string' ? {text: scenario} : scenario;
+  if (typeof scenario === 'string') return {text: scenario};
+  if (typeof scenario?.file === 'string' || typeof scenario?.text === 'string') return scenario;
+  throw new TypeError('a scenario is a text in YAML, or {file: path}');
 }
 
 /** The bytes of the module, which stand in the engine's script as compressed text. */

@@ -76,6 +76,8 @@ async function use(browser) {
   await close();
   const again = await open(browser, file, {fragment: address, dark: true, width: 390});
   await agree(again.page, 8, 9);
+  const overflow = await again.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(overflow <= 0, `on a phone, the page is ${overflow} pixels too wide`);
   await again.close();
   const wrong = await open(browser, file, {fragment: '#schedule=x&devices=99&micro_batches=y&no=1'});
   await agree(wrong.page, 8, 17);  // the most devices, and the middle of the slider, as browsers read such values

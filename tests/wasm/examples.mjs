@@ -64,6 +64,13 @@ try {
   if (told?.line !== 2 || told.column !== 27) failures.push(`a wrong scenario: ${error}`);
 }
 
+try {
+  plumbline.simulate(undefined);
+  failures.push('no scenario is no error');
+} catch (error) {
+  if (!(error instanceof TypeError)) failures.push(`no scenario: ${error}`);
+}
+
 for (const failure of failures) console.log(`FAILED: ${failure}`);
 console.log(`${same} examples are the same, ${failures.length} failed`);
 process.exit(failures.length ? 1 : 0);
