@@ -33,13 +33,19 @@ class Plumbline {
   /** Asks the engine; wasm/engine.cpp says what. */
   ask(question) {
     const text = JSON.stringify(question);
-    const size = this.#engine.lengthBytesUTF8(text) + 1;
-    const asked = this.#engine._malloc(size);
-    this.#engine.stringToUTF8(text, asked, size);
-    const told = this.#engine._plumbline_ask(asked);
-    this.#engine._free(asked);
-    const answer = JSON.parse(this.#engine.UTF8ToString(told));
-    this.#engine._free(told);
+    const engine = this.#engine;
+    const size = engine.lengthBytesUTF8(text) + 1;
+    const asked = engine._malloc(size);
+    let told = 0;
+    let answer;
+    try {
+      engine.stringToUTF8(text, asked, size);
+      told = engine._plumbline_ask(asked);
+      answer = JSON.parse(engine.UTF8ToString(told));
+    } finally {
+      engine._free(asked);
+      engine._free(told);
+    }
     if ('error' in answer) throw new PlumblineError(answer);
     return answer;
   }
