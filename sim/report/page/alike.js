@@ -66,8 +66,9 @@ export function numbersInShort(numbers) {
                   `${numbers[0]} and ${numbers.length - 1} more`;
 }
 
-/** "device 3", or "devices 0-3 (alike)". */
+/** "device 3", or "devices 0-3 (alike)"; a page may have its own names, `run.nameOf(slots)`. */
 export function deviceNames(run, slots) {
+  if (run.nameOf) return run.nameOf(slots);
   const numbers = numbersInShort(slots.map((slot) => run.layout.devices[slot]));
   return slots.length > 1 ? `devices ${numbers} (alike)` : `device ${numbers}`;
 }

@@ -56,6 +56,13 @@ export class Stage {
     this.arrange();
   }
 
+  /** Shows another report. A group that was open stays so where its first slot leads one, too. */
+  replace(report) {
+    this.report = report;
+    this.ink = null;
+    this.arrange();
+  }
+
   /** Lays the lanes anew: after a change of what is open, or of the room for all. */
   arrange() {
     const {runs, groups} = this.report;
@@ -112,17 +119,19 @@ export class Stage {
     this.scale = Math.min(globalThis.devicePixelRatio || 1, 2);
     this.width = Math.max(this.scroller.clientWidth, 320);
     this.gutter = this.measureGutter();
-    this.canvas.width = Math.round(this.width * this.scale);
-    this.canvas.height = Math.round(this.height * this.scale);
-    this.canvas.style.width = `${this.width}px`;
-    this.canvas.style.height = `${this.height}px`;
+    const [columns, rows] = [this.width, this.height].map((size) => Math.round(size * this.scale));
+    if (this.canvas.width !== columns || this.canvas.height !== rows) {
+      this.canvas.width = columns;
+      this.canvas.height = rows;
+      this.canvas.style.width = `${this.width}px`;
+      this.canvas.style.height = `${this.height}px`;
+    }
     this.box = {
       left: this.gutter,
       top: AXIS,
       width: this.width - this.gutter - 8,
       height: this.height - AXIS
     };
-    this.strip = null;
   }
 
   /** The lane of a run's slot as it lies on the canvas now. */

@@ -28,6 +28,17 @@ export class Timeline {
     this.listen();
   }
 
+  /** Shows another report in the same place: all of it, and nothing of it is selected. */
+  replace(report) {
+    this.report = report;
+    this.hovered = null;
+    this.parts.hover.hidden = true;
+    this.state.window = null;
+    this.state.selected = null;
+    this.stage.replace(report);
+    this.showDetails();
+  }
+
   get window() {
     return this.state.window ?? wholeRun(this.report.length);
   }

@@ -1,0 +1,266 @@
+// One page of the lesson: its text and quiz to the left; controls, picture and numbers to the right.
+// SPDX-License-Identifier: MIT
+import {numbersInShort} from '../sim/report/page/alike.js';
+import {element} from '../sim/report/page/dom.js';
+import {commandLine} from './command_line.js';
+import {controlElement, shownControls} from './controls.js';
+import {lanesOfValue, OrderEditor} from './editor.js';
+import {figureTiles, practicalTable, rankLines, rankOf} from './extras.js';
+import {csvOfLanes, lanesInShort, lanesOfCsv} from './order_text.js';
+import {PAGES} from './page_list.js';
+import {Picture} from './picture.js';
+import {Quiz} from './quiz.js';
+import {markedUp} from './texts.js';
+
+const ORDER_FILE = 'order.csv';
+
+/** Puts `text` on the clipboard, and says so on the button. */
+async function copyText(text, button, texts) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // A page from a disk may not write the clipboard; the old way may.
+    const field = element('textarea', {}, text);
+    document.body.append(field);
+    field.select();
+    document.execCommand('copy');
+    field.remove();
+  }
+  button.textContent = texts.say('shell.copied');
+  setTimeout(() => {
+    button.textContent = texts.say('shell.copy');
+  }, 1500);
+}
+
+/** A page as elements; `lesson` has the engine, the state and the texts. */
+export class PageView {
+  constructor(lesson, page) {
+    const {texts} = lesson;
+    Object.assign(this, {lesson, page, texts});
+    this.controls = element('div', {class: 'controls'});
+    this.problem = element('pre', {class: 'refusal', role: 'alert'});
+    this.problem.hidden = true;
+    this.pictureRoot = element('div', {class: 'pictures'});
+    this.picture = new Picture(this.pictureRoot, texts, lesson.picture);
+    this.extra = element('div', {class: 'extra'});
+    this.command = element('code', {});
+    this.editor = page.extra === 'editor' ? new OrderEditor(texts, (lanes) => this.ordered(lanes)) : null;
+    this.root = element('div', {class: 'lesson'}, this.story(), this.viewPart());
+    this.showControls();
+    this.showQuiz();
+  }
+
+  text(key) {
+    return this.texts.get(`pages.${this.page.id}.${key}`);
+  }
+
+  story() {
+    const {texts} = this;
+    const questions = this.text('course').map(
+        ([number, question, answer]) => element(
+            'details', {}, element('summary', {}, number === null ? question : `${number}. ${question}`),
+            element('p', {}, ...markedUp(answer))));
+    this.quizRoot = element('div', {});
+    const course = questions.length > 0 ?
+        [element('section', {}, element('h2', {}, texts.say('shell.course')), ...questions)] :
+        [];
+    const story = element(
+        'article', {class: 'story'}, element('h1', {}, `${this.lesson.state.page + 1} ${this.text('title')}`),
+        ...this.text('lead').map((text) => element('p', {}, ...markedUp(text))),
+        element('h2', {}, texts.say('shell.look')),
+        element('ul', {}, ...this.text('look').map((text) => element('li', {}, ...markedUp(text)))), this.quizRoot,
+        ...course, this.turn());
+    if (texts.missing.size > 0) story.prepend(element('p', {class: 'remark'}, texts.say('shell.not_translated')));
+    return story;
+  }
+
+  turn() {
+    const {lesson, texts} = this;
+    const {page} = lesson.state;
+    const link = (number, key) => element('a', {href: lesson.addressOf(number)}, `${texts.say(`shell.${key}`)}: ${texts.say(`pages.${PAGES[number].id}.title`)}`);
+    const links = [];
+    if (page > 0) links.push(link(page - 1, 'previous'));
+    if (page + 1 < PAGES.length) links.push(link(page + 1, 'next'));
+    return element('nav', {class: 'turn', 'aria-label': `${texts.say('shell.previous')}, ${texts.say('shell.next')}`}, ...links);
+  }
+
+  viewPart() {
+    const {texts, lesson} = this;
+    const copy = element('button', {type: 'button', 'data-act': 'copy'}, texts.say('shell.copy'));
+    copy.addEventListener('click', () => copyText(this.command.textContent, copy, texts));
+    const box = (key) => {
+      const input = element('input', {type: 'checkbox', id: key});
+      input.checked = lesson.state[key];
+      lesson.picture[key] = lesson.state[key];
+      input.addEventListener('change', () => {
+        lesson.state[key] = lesson.picture[key] = input.checked;
+        lesson.keep();
+        this.picture.repaint();
+      });
+      return element('label', {}, input, ` ${texts.say(`shell.${key}`)}`);
+    };
+    return element(
+        'div', {class: 'view'}, this.controls, this.editor?.root ?? '', this.problem, this.pictureRoot,
+        this.extra, element('div', {class: 'tools marks'}, box('critical'), box('transfers')), this.picture.details,
+        element('section', {class: 'command-line'}, element('h2', {}, texts.say('shell.command')), element('pre', {class: 'command'}, this.command), copy));
+  }
+
+  showControls() {
+    const {lesson, page, texts} = this;
+    const {values} = lesson.state;
+    const shown = shownControls(page, values);
+    const key = shown.map(({id}) => id).join();
+    if (key === this.shownKey) return;
+    this.shownKey = key;
+    const focused = document.activeElement?.id;
+    this.controls.replaceChildren(...shown.map((control) => controlElement(control, values[control.id], texts, (value) => {
+      values[control.id] = value;
+      this.changed(control.id);
+    })));
+    if (focused?.startsWith('control-')) document.getElementById(focused)?.focus();
+  }
+
+  /** Something was moved: what can be set may change, and the page runs anew. */
+  changed() {
+    this.showControls();
+    this.update();
+  }
+
+  /** The reader made an order. */
+  ordered(lanes) {
+    const {values} = this.lesson.state;
+    values.order = lanesInShort(lanes);
+    values.schedule = 'own';
+    const select = this.controls.querySelector('#control-schedule');
+    if (select) select.value = 'own';
+    this.typing = true;
+    this.update();
+    this.typing = false;
+  }
+
+  /** Runs what the controls say, and shows it. */
+  update() {
+    const {lesson, page} = this;
+    const runs = page.runs(lesson.state.values);
+    if (this.editor) this.extra.replaceChildren();
+    this.command.textContent = runs.map(({settings}) => commandLine(lesson.fileOf(page), settings)).join('\n');
+    lesson.keep();
+    try {
+      const answers = runs.map((run) => this.ask(run));
+      this.problem.hidden = true;
+      this.show(answers);
+    } catch (error) {
+      if (error.name !== 'PlumblineError') throw error;
+      this.refuse(error.message);
+    }
+  }
+
+  ask({title, settings, order = null}) {
+    const {lesson, page, texts} = this;
+    const want = ['json', 'timeline', ...(this.editor ? ['order_csv'] : [])];
+    const files = order === null ? {} : {[ORDER_FILE]: csvOfLanes(lanesOfValue(order))};
+    const question = {ask: 'simulate', file: lesson.fileOf(page), settings, files, want};
+    const answer = lesson.plumbline.ask(question);
+    return {
+      ...answer,
+      json: JSON.parse(answer.json),
+      title: texts.option(title),
+      nameOf: (gpus) => this.nameOf(gpus),
+    };
+  }
+
+  nameOf(gpus) {
+    const ranks = this.page.ranks?.(this.lesson.state.values);
+    const number = numbersInShort(gpus);
+    if (this.page.extra === 'cards') return this.texts.say('group', {number});
+    if (ranks) return this.texts.say('rank', {rank: rankOf(gpus[0], ranks), number});
+    return this.texts.say('gpu', {number});
+  }
+
+  show(answers) {
+    const {page} = this;
+    this.pictureRoot.hidden = false;
+    this.picture.show(answers, page);
+    if (this.editor) {
+      if (!this.typing) this.editor.show(lanesOfCsv(answers[0].order_csv));
+      this.editor.tell('');
+    }
+    this.showExtra(answers[0].json, answers[0]);
+  }
+
+  /** The engine refuses the run: its words stand where the picture was. */
+  refuse(message) {
+    this.pictureRoot.hidden = true;
+    this.extra.replaceChildren();
+    if (this.editor) {
+      if (!this.typing) this.editor.show(lanesOfValue(this.lesson.state.values.order));
+      this.editor.tell(message);
+      return;
+    }
+    this.problem.textContent = message;
+    this.problem.hidden = false;
+  }
+
+  showExtra(json, answer) {
+    const {page, texts, lesson} = this;
+    if (page.extra === 'ranks') this.extra.replaceChildren(rankLines(json, page.ranks(lesson.state.values), texts));
+    if (page.extra === 'cards') this.extra.replaceChildren(figureTiles(json, answer.memory_limit ?? null, texts));
+    if (page.extra === 'editor' && lesson.state.values.schedule === 'own')
+      this.extra.replaceChildren(element('h3', {}, ORDER_FILE), element('pre', {}, csvOfLanes(lanesOfValue(lesson.state.values.order))));
+    if (page.extra === 'practical') this.fillPractical();
+  }
+
+  /** The practical's table is nine runs, so it waits until the slider rests. */
+  fillPractical() {
+    const {lesson, page, texts} = this;
+    clearTimeout(this.resting);
+    const fill = () => {
+      const rows = lesson.plumbline.sweep({file: lesson.fileOf(page)}, page.practical(lesson.state.values)).rows;
+      this.extra.replaceChildren(practicalTable(rows, texts));
+    };
+    if (this.extra.children.length === 0)
+      fill();
+    else
+      this.resting = setTimeout(fill, 120);
+  }
+
+  showQuiz() {
+    const {lesson, texts} = this;
+    const takeOrder = this.editor ? () => this.editor.lanes.map((ops) => ops.join(' ')).join('\n') : null;
+    const quiz = new Quiz(lesson.plumbline, texts, lesson.state.page, lesson.answers, lesson.state.student, {
+      takeOrder,
+      chosen: (student) => {
+        lesson.state.student = student;
+        lesson.keep();
+      },
+      copy: (text, button) => copyText(text, button, texts),
+      show: (shown) => this.showAnswer(shown),
+    });
+    this.answerRoot = element('div', {class: 'answer-run'});
+    quiz.root.append(this.answerRoot);
+    this.quizRoot.replaceChildren(quiz.root);
+  }
+
+  /** The run of an answer, below the quiz. */
+  showAnswer({scenario, settings, files}) {
+    const {lesson, texts} = this;
+    const want = ['json', 'timeline'];
+    const answer = lesson.plumbline.ask({ask: 'simulate', text: scenario, settings, files, want});
+    const run = {
+      ...answer,
+      json: JSON.parse(answer.json),
+      title: texts.say('quiz.shown'),
+      nameOf: (gpus) => this.nameOf(gpus),
+    };
+    this.answerRoot.replaceChildren();
+    this.answerPicture = new Picture(this.answerRoot, texts, {...lesson.picture, window: null, selected: null});
+    this.answerPicture.show([run], {columns: ['busy', 'idle', 'bubble', 'in_flight']});
+    this.answerRoot.append(this.answerPicture.details);
+    this.answerRoot.scrollIntoView({block: 'nearest'});
+  }
+
+  restyle() {
+    this.picture.restyle();
+    this.answerPicture?.restyle();
+  }
+}
