@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/memory_files.h"
 #include "base/read_observer.h"
 
 namespace plumbline {
@@ -307,6 +308,10 @@ Result<std::shared_ptr<const Source>> read_file(const std::string& path, std::si
                       .detail = {},
                       .fault = Fault::file};
   };
+  if (const std::string* const text = MemoryFiles::find(path)) {
+    source->text = *text;
+    return std::shared_ptr<const Source>(std::move(source));
+  }
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return fail("is a directory, not a file");
   errno = 0;

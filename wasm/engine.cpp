@@ -11,7 +11,11 @@
 #include <string>
 
 #include "base/base64.h"
+#include "base/diagnostic.h"
+#include "base/memory_files.h"
 #include "library/predict/inside.h"
+#include "sim/quiz/quiz_json.h"
+#include "sim/quiz/result_code.h"
 #include "sim/report/report_columns.h"
 #include "sim/report/report_facts.h"
 
@@ -65,28 +69,57 @@ facade::Settings settings_of(const Json& question) {
   return question.value("settings", facade::Settings{});
 }
 
-/// What is asked of a run, each under its own name.
+/// What may be asked of a run, each under its own name.
+struct Wanted {
+  const char* name;
+  Json (*of)(const facade::Run& run);
+};
+constexpr Wanted kWanted[] = {
+    {"json", [](const facade::Run& run) { return Json(run.json()); }},
+    {"ops", ops_of},
+    {"timeline", timeline_of},
+    {"text", [](const facade::Run& run) { return Json(run.text()); }},
+    {"html", [](const facade::Run& run) { return Json(run.html()); }},
+    {"order_csv", [](const facade::Run& run) { return Json(run.order_csv()); }},
+    {"explain", [](const facade::Run& run) { return Json(run.explain().json); }}};
+
+Json error_of(const std::string& text) { return {{"error", text}, {"problems", Json::array()}}; }
+
+/// An error for the first name that nothing has; null = there is none.
+Json check_wanted(const Json& wanted) {
+  for (const Json& one : wanted) {
+    const auto what = one.get<std::string>();
+    std::string known;
+    bool found = false;
+    for (const Wanted& offered : kWanted) {
+      found = found || what == offered.name;
+      known += (known.empty() ? "" : ", ") + std::string(offered.name);
+    }
+    if (!found) return error_of("'" + what + "' in want is none of " + known);
+  }
+  return nullptr;
+}
+
 Json answer_of(const facade::Run& run, const Json& wanted) {
   Json answer = Json::object();
   for (const Json& one : wanted) {
     const auto what = one.get<std::string>();
-    if (what == "json") answer[what] = run.json();
-    if (what == "ops") answer[what] = ops_of(run);
-    if (what == "timeline") answer[what] = timeline_of(run);
-    if (what == "text") answer[what] = run.text();
-    if (what == "html") answer[what] = run.html();
-    if (what == "order_csv") answer[what] = run.order_csv();
-    if (what == "explain") answer[what] = run.explain().json;
+    for (const Wanted& offered : kWanted) {
+      if (what == offered.name) answer[what] = offered.of(run);
+    }
   }
   return answer;
 }
 
 Json simulate(const Json& question) {
+  const Json wanted = question.value("want", Json::array({"json"}));
+  if (Json wrong = check_wanted(wanted); !wrong.is_null()) return wrong;
+  const plumbline::MemoryFiles files(question.value("files", plumbline::FileTexts{}));
   const auto scenario = facade::load(input_of(question), settings_of(question));
   if (!scenario) return told(scenario.error());
   const auto run = facade::predict(*scenario);
   if (!run) return told(run.error());
-  return answer_of(*run, question.value("want", Json::array({"json"})));
+  return answer_of(*run, wanted);
 }
 
 Json sweep(const Json& question) {
@@ -97,14 +130,56 @@ Json sweep(const Json& question) {
   return {{"json", rows->json()}};
 }
 
+Json told(const plumbline::Diagnostics& problems) {
+  Json listed = Json::array();
+  for (const plumbline::Diagnostic& one : problems)
+    listed.push_back(
+        {{"file", ""}, {"line", 0}, {"column", 0}, {"message", one.message}, {"help", one.help}});
+  return {{"error", plumbline::to_text(problems)}, {"problems", std::move(listed)}};
+}
+
+std::string student_of(const Json& question) { return question.value("student", std::string()); }
+
+Json questions(const Json& question) {
+  const auto asked = plumbline::questions_for(student_of(question));
+  if (!asked) return told(asked.problems());
+  Json list = Json::array();
+  for (const plumbline::Question& one : *asked)
+    list.push_back(Json::parse(plumbline::question_json(one)));
+  return {{"questions", std::move(list)}};
+}
+
+Json check(const Json& question) {
+  const auto asked =
+      plumbline::question_for(student_of(question), question.at("id").get<std::string>());
+  if (!asked) return told(asked.problems());
+  const auto checked = plumbline::check_answer(*asked, question.at("answer").get<std::string>());
+  if (!checked) return told(checked.problems());
+  return Json::parse(plumbline::checked_json(*checked));
+}
+
+Json code(const Json& question) {
+  plumbline::StudentAnswers given{student_of(question), {}};
+  for (const auto& [id, one] : question.at("answers").items())
+    given.answers[id] = {one.at("answer").get<std::string>(), one.value("tries", std::int64_t{1})};
+  const auto made = plumbline::code_of(given);
+  if (!made) return told(made.problems());
+  return {{"code", *made}};
+}
+
 Json answer(const Json& question) {
   const auto ask = question.value("ask", std::string("simulate"));
   if (ask == "simulate") return simulate(question);
   if (ask == "sweep") return sweep(question);
+  if (ask == "questions") return questions(question);
+  if (ask == "check") return check(question);
+  if (ask == "code") return code(question);
   if (ask == "version") return {{"version", facade::version()}};
-  return {{"error", "there is no question '" + ask + "'"}, {"problems", Json::array()}};
+  return error_of("'" + ask +
+                  "' in ask is none of simulate, sweep, questions, check, code, version");
 }
 
+/// Null where even that memory is refused.
 char* as_c_text(const std::string& text) {
   auto* const copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy) std::memcpy(copy, text.c_str(), text.size() + 1);
@@ -113,9 +188,11 @@ char* as_c_text(const std::string& text) {
 
 }  // namespace
 
-/// Answers a question: {ask: simulate, file or text, settings, want: [json, ops, timeline, text,
-/// html, order_csv, explain]}, {ask: sweep, ...}, {ask: version}; all texts are JSON. An error of
-/// input is {error, problems}. The caller frees the answer.
+/// Answers a question: {ask: simulate, file or text, settings, files: {path: text}, want: [json,
+/// ops, timeline, text, html, order_csv, explain]}, {ask: sweep, ...}, {ask: version}; of a lesson
+/// {ask: questions, student}, {ask: check, student, id, answer} and {ask: code, student, answers:
+/// {id: {answer, tries}}}. All texts are JSON. An error of input is {error, problems}. The caller
+/// frees the answer. It is null if the module has no memory for it: no text could say so.
 extern "C" char* plumbline_ask(const char* question) {
   try {
     return as_c_text(answer(Json::parse(question)).dump());
