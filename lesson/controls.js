@@ -19,7 +19,8 @@ function rangeInput(control, value, shown, changed) {
 }
 
 function choiceInput(control, value, texts, changed) {
-  const options = control.options.map((option) => element('option', {value: option}, texts.option(option)));
+  const options =
+      control.options.map((option) => element('option', {value: option}, texts.option(option)));
   const select = element('select', {id: `control-${control.id}`}, ...options);
   select.value = value;
   select.addEventListener('change', () => changed(select.value));
@@ -33,12 +34,17 @@ function checkInput(control, value, changed) {
   return input;
 }
 
-/** A control with its name; `changed` gets each new value. Without an element where nothing is to be chosen. */
+/**
+ * A control with its name; `changed` gets each new value. Without an element where nothing is to
+ * be chosen.
+ */
 export function controlElement(control, value, texts, changed) {
   const name = element('span', {}, texts.say(`controls.${control.id}`));
   if (control.kind === 'range') {
-    const shown = element('output', {for: `control-${control.id}`}, `${value}${control.unit}`);
-    return element('label', {class: 'range'}, name, rangeInput(control, value, shown, changed), shown);
+    const shown = element('output', {for: `control-${control.id}`
+    }, `${value}${control.unit}`);
+    return element(
+        'label', {class: 'range'}, name, rangeInput(control, value, shown, changed), shown);
   }
   if (control.kind === 'choice')
     return element('label', {class: 'choice'}, name, choiceInput(control, value, texts, changed));

@@ -1,6 +1,7 @@
-// The order of each GPU, typed or dragged; where no op can run, the circle of waits stands on the lanes.
-// SPDX-License-Identifier: MIT
+// The order of each GPU, typed or dragged; where no op can run, the circle of waits stands on the
+// lanes. SPDX-License-Identifier: MIT
 import {element, shape} from '../sim/report/page/dom.js';
+
 import {lanesOfShort, opsOfText, waitsOf} from './order_text.js';
 
 /** The editor of page 4. `changed` gets the lanes of each new order. */
@@ -17,7 +18,8 @@ export class OrderEditor {
     this.problem = element('div', {class: 'problem', role: 'status'});
     this.root = element(
         'section', {class: 'editor'}, element('h3', {}, texts.say('editor.title')),
-        element('p', {class: 'remark'}, texts.say('editor.help')), this.stage, this.fields, this.status, this.problem);
+        element('p', {class: 'remark'}, texts.say('editor.help')), this.stage, this.fields,
+        this.status, this.problem);
     new ResizeObserver(() => this.drawCircle()).observe(this.stage);
   }
 
@@ -40,13 +42,15 @@ export class OrderEditor {
   }
 
   field(gpu) {
-    const input = element('input', {type: 'text', spellcheck: 'false', autocomplete: 'off', 'data-gpu': gpu});
+    const input =
+        element('input', {type: 'text', spellcheck: 'false', autocomplete: 'off', 'data-gpu': gpu});
     input.addEventListener('input', () => {
       this.lanes[gpu] = opsOfText(input.value);
       this.drawChips();
       this.changed(this.lanes);
     });
-    return element('label', {}, element('span', {}, this.texts.say('editor.lane', {number: gpu})), input);
+    return element(
+        'label', {}, element('span', {}, this.texts.say('editor.lane', {number: gpu})), input);
   }
 
   drawChips() {
@@ -56,8 +60,8 @@ export class OrderEditor {
   lane(ops, gpu) {
     const chips = ops.map((op, at) => this.chip(op, gpu, at));
     return element(
-        'div', {class: 'lane', 'data-gpu': gpu}, element('span', {class: 'lane-name'}, this.texts.say('gpu', {number: gpu})),
-        ...chips);
+        'div', {class: 'lane', 'data-gpu': gpu},
+        element('span', {class: 'lane-name'}, this.texts.say('gpu', {number: gpu})), ...chips);
   }
 
   chip(op, gpu, at) {
@@ -88,7 +92,8 @@ export class OrderEditor {
     this.drawChips();
     this.drawFields();
     this.chipAt(gpu, place).focus();
-    this.status.textContent = this.texts.say('editor.moved', {op, place: place + 1, gpu: gpu, number: gpu});
+    this.status.textContent =
+        this.texts.say('editor.moved', {op, place: place + 1, gpu: gpu, number: gpu});
     this.changed(this.lanes);
   }
 
@@ -112,14 +117,20 @@ export class OrderEditor {
     chip.addEventListener('pointercancel', drop);
   }
 
-  /** The place in a lane at which an op is dropped: behind all chips that lie before the pointer, line by line. */
+  /**
+   * The place in a lane at which an op is dropped: behind all chips that lie before the pointer,
+   * line by line.
+   */
   placeAt(gpu, from, {clientX, clientY}) {
-    const others = [...this.chips.children[gpu].querySelectorAll('.chip')].filter((chip) => Number(chip.dataset.at) !== from);
-    return others.filter((chip) => {
-      const box = chip.getBoundingClientRect();
-      if (clientY > box.bottom) return true;
-      return clientY >= box.top && box.left + box.width / 2 < clientX;
-    }).length;
+    const others = [...this.chips.children[gpu].querySelectorAll('.chip')].filter(
+        (chip) => Number(chip.dataset.at) !== from);
+    return others
+        .filter((chip) => {
+          const box = chip.getBoundingClientRect();
+          if (clientY > box.bottom) return true;
+          return clientY >= box.top && box.left + box.width / 2 < clientX;
+        })
+        .length;
   }
 
   /** Shows what the engine says of an order that it refuses; '' = nothing is wrong. */
@@ -128,10 +139,13 @@ export class OrderEditor {
     this.waits = waits;
     this.problem.replaceChildren();
     if (waits.length > 0) {
-      const words = waits.map(({gpu, op, other}) => this.texts.say('editor.waits', {number: gpu, op, other}));
-      this.problem.append(element('p', {}, this.texts.say('editor.circle', {waits: words.join(' ')})));
+      const words =
+          waits.map(({gpu, op, other}) => this.texts.say('editor.waits', {number: gpu, op, other}));
+      this.problem.append(
+          element('p', {}, this.texts.say('editor.circle', {waits: words.join(' ')})));
     } else if (message) {
-      this.problem.append(element('p', {}, this.texts.say('editor.wrong')), element('pre', {}, message));
+      this.problem.append(
+          element('p', {}, this.texts.say('editor.wrong')), element('pre', {}, message));
     }
     this.drawCircle();
   }
@@ -142,17 +156,32 @@ export class OrderEditor {
     return at < 0 ? null : this.chipAt(Number(gpu), at);
   }
 
-  /** Arrows from each op that waits to the op that it waits for, and along the lane to what stands before that. */
+  /**
+   * Arrows from each op that waits to the op that it waits for, and along the lane to what stands
+   * before that.
+   */
   drawCircle() {
     const frame = this.stage.getBoundingClientRect();
     this.arrows.setAttribute('width', frame.width);
     this.arrows.setAttribute('height', frame.height);
     const marker = shape(
-        'marker', {id: 'tip', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto'},
+        'marker', {
+          id: 'tip',
+          viewBox: '0 0 8 8',
+          refX: 7,
+          refY: 4,
+          markerWidth: 7,
+          markerHeight: 7,
+          orient: 'auto'
+        },
         shape('path', {d: 'M0 0L8 4L0 8z', class: 'tip'}));
     const middle = (chip) => {
       const box = chip.getBoundingClientRect();
-      return {x: box.left + box.width / 2 - frame.left, y: box.top + box.height / 2 - frame.top, height: box.height};
+      return {
+        x: box.left + box.width / 2 - frame.left,
+        y: box.top + box.height / 2 - frame.top,
+        height: box.height
+      };
     };
     const lines = [];
     for (const chip of this.chips.querySelectorAll('.stuck')) chip.classList.remove('stuck');
@@ -171,7 +200,11 @@ export class OrderEditor {
       if (!head || a.y === b.y) continue;
       const c = middle(head);
       const side = b.y + down * (b.height / 2 + 5);
-      lines.push(shape('path', {d: `M${b.x} ${b.y + down * b.height / 2}V${side}H${c.x}V${c.y + down * c.height / 2}`, class: 'wait behind', 'marker-end': 'url(#tip)'}));
+      lines.push(shape('path', {
+        d: `M${b.x} ${b.y + down * b.height / 2}V${side}H${c.x}V${c.y + down * c.height / 2}`,
+        class: 'wait behind',
+        'marker-end': 'url(#tip)'
+      }));
     }
     this.arrows.replaceChildren(shape('defs', {}, marker), ...lines);
   }

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: MIT
 import {element} from '../sim/report/page/dom.js';
 import {applyTheme, byId} from '../sim/report/page/page.js';
+
 import {initialValues, readAddress, writeAddress} from './address.js';
 import {exampleOf, PAGES} from './page_list.js';
-import {LANGUAGES, Texts} from './texts.js';
 import {PageView} from './page_view.js';
 import {Answers} from './quiz.js';
+import {LANGUAGES, Texts} from './texts.js';
 
 class Lesson {
   constructor(plumbline) {
@@ -60,12 +61,13 @@ class Lesson {
   showSwitches() {
     const {texts, state} = this;
     byId('language-name').textContent = texts.say('shell.language');
-    byId('language').replaceChildren(...Object.entries(LANGUAGES).map(
-        ([code, {language}]) => element('option', {value: code, lang: code}, language)));
+    byId('language')
+        .replaceChildren(...Object.entries(LANGUAGES).map(
+            ([code, {language}]) => element('option', {value: code, lang: code}, language)));
     byId('language').value = texts.language;
     byId('theme-name').textContent = texts.say('shell.theme');
-    byId('theme').replaceChildren(...Object.entries(texts.get('shell.themes')).map(
-        ([value, name]) => element('option', {value}, name)));
+    byId('theme').replaceChildren(...Object.entries(texts.get('shell.themes'))
+                                      .map(([value, name]) => element('option', {value}, name)));
     byId('theme').value = state.theme;
   }
 
@@ -73,7 +75,9 @@ class Lesson {
     const {texts, state} = this;
     const links = PAGES.map((page, number) => {
       const title = texts.say(`pages.${page.id}.title`);
-      const link = element('a', {href: this.addressOf(number), title, 'aria-label': `${number + 1} ${title}`}, String(number + 1));
+      const link = element(
+          'a', {href: this.addressOf(number), title, 'aria-label': `${number + 1} ${title}`},
+          String(number + 1));
       if (number === state.page) link.setAttribute('aria-current', 'page');
       return element('li', {}, link);
     });
@@ -101,12 +105,15 @@ class Lesson {
 
 async function startLesson() {
   const texts = new Texts(readAddress(PAGES, location.hash).lang);
-  byId('starting').textContent = texts.say(globalThis.openPlumbline ? 'shell.starting' : 'shell.no_engine');
+  byId('starting').textContent =
+      texts.say(globalThis.openPlumbline ? 'shell.starting' : 'shell.no_engine');
   const plumbline = await globalThis.openPlumbline();
-  for (const [path, content] of Object.entries(globalThis.lessonFiles)) plumbline.writeFile(`/${path}`, content);
+  for (const [path, content] of Object.entries(globalThis.lessonFiles))
+    plumbline.writeFile(`/${path}`, content);
   globalThis.lesson = new Lesson(plumbline);
   byId('version').textContent = `plumbline ${plumbline.version()}`;
-  Object.assign(document.documentElement.dataset, {drawn: performance.now().toFixed(1), ready: 'yes'});
+  Object.assign(
+      document.documentElement.dataset, {drawn: performance.now().toFixed(1), ready: 'yes'});
 }
 
 startLesson().catch((error) => {

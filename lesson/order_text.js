@@ -1,10 +1,11 @@
-// Orders as texts: "F0 F1 B0 ..." of each GPU in the editor, and cells such as 0F0 in PyTorch's CSV.
-// SPDX-License-Identifier: MIT
+// Orders as texts: "F0 F1 B0 ..." of each GPU in the editor, and cells such as 0F0 in PyTorch's
+// CSV. SPDX-License-Identifier: MIT
 
 /** The ops of each GPU of an order in PyTorch's CSV, without their stages. */
 export function lanesOfCsv(csv) {
   return csv.trim().split('\n').map(
-      (row) => row.split(',').map((cell) => cell.trim().replace(/^\d+/, '')).filter((op) => op !== ''));
+      (row) =>
+          row.split(',').map((cell) => cell.trim().replace(/^\d+/, '')).filter((op) => op !== ''));
 }
 
 /** The ops of lanes as PyTorch's CSV: stage g on GPU g. */
@@ -14,7 +15,10 @@ export function csvOfLanes(lanes) {
 
 /** The ops in a text, in upper case; spaces, commas and semicolons stand between them. */
 export function opsOfText(text) {
-  return text.toUpperCase().split(/[\s,;]+/).filter((op) => op !== '').map((op) => op.replace(/^\d+(?=[FBIW])/, ''));
+  return text.toUpperCase()
+      .split(/[\s,;]+/)
+      .filter((op) => op !== '')
+      .map((op) => op.replace(/^\d+(?=[FBIW])/, ''));
 }
 
 /** Lanes in the page's address: "F0.B0_F0.B0". */

@@ -1,5 +1,5 @@
-// The ten pages: for each its controls, and the runs that it shows for their values. A run is a scenario of examples/ and
-// settings, so that the command line says the same.
+// The ten pages: for each its controls, and the runs that it shows for their values. A run is a
+// scenario of examples/ and settings, so that the command line says the same.
 // SPDX-License-Identifier: MIT
 
 const range = (id, from, to, value, step = 1, unit = '') =>
@@ -11,19 +11,23 @@ const hidden = (id, value) => ({kind: 'text', id, value});
 
 /** examples/four-stages.yaml as p stages of 1 ms forward and 2 ms backward. */
 function pipelineOf(p) {
-  return [`model.uniform.layers=${2 * p}`, `cluster.devices=${p}`, 'cluster.memory=', `plan.stages=${p}`];
+  return [
+    `model.uniform.layers=${2 * p}`, `cluster.devices=${p}`, 'cluster.memory=', `plan.stages=${p}`
+  ];
 }
 
 function equalStages(schedule, {p, m}, more = []) {
   return {
     title: schedule,
-    settings: [
-      ...pipelineOf(p), `schedule.name=${schedule}`, `schedule.micro_batches=${m}`, ...more
-    ],
+    settings:
+        [...pipelineOf(p), `schedule.name=${schedule}`, `schedule.micro_batches=${m}`, ...more],
   };
 }
 
-/** The schedules of page 9 that have several stages on each device, and whether chunks may be chosen. */
+/**
+ * The schedules of page 9 that have several stages on each device, and whether chunks may be
+ * chosen.
+ */
 const CHUNKED = {
   'interleaved-1f1b': true,
   'looped-bfs': true,
@@ -64,7 +68,10 @@ function partitionOf({first, second}) {
 
 function hybridPlan({copies, together}) {
   const d = Number(copies);
-  if (together) return [`cluster.devices=${Math.max(2 * d, 4)}`, `plan.data_parallel=${d}`, 'plan.devices=[[0],[0]]'];
+  if (together)
+    return [
+      `cluster.devices=${Math.max(2 * d, 4)}`, `plan.data_parallel=${d}`, 'plan.devices=[[0],[0]]'
+    ];
   if (d === 1) return ['plan.data_parallel=1', 'plan.devices=[[0],[2]]'];
   return [`cluster.devices=${2 * d}`, `plan.data_parallel=${d}`];
 }
@@ -90,7 +97,9 @@ export const PAGES = [
   {
     id: 'fill',
     example: 'four-stages',
-    controls: [choice('schedule', ['naive', 'gpipe'], 'gpipe'), range('p', 2, 8, 4), range('m', 1, 64, 4)],
+    controls: [
+      choice('schedule', ['naive', 'gpipe'], 'gpipe'), range('p', 2, 8, 4), range('m', 1, 64, 4)
+    ],
     runs: (v) => [equalStages(v.schedule, v)],
     columns: ['busy', 'idle', 'bubble'],
     showsOverhead: true,
@@ -106,8 +115,8 @@ export const PAGES = [
     id: 'loop',
     example: 'delayed-backward',
     controls: [
-      choice('schedule', ['delayed-backward', '1f1b', 'gpipe', 'naive', 'own']), range('m', 2, 8, 4),
-      hidden('order', '')
+      choice('schedule', ['delayed-backward', '1f1b', 'gpipe', 'naive', 'own']),
+      range('m', 2, 8, 4), hidden('order', '')
     ],
     runs: (v) => [{
       title: v.schedule,
@@ -130,15 +139,14 @@ export const PAGES = [
     runs: (v) => [{
       title: v.schedule,
       settings: [
-        `schedule.name=${v.schedule}`, `schedule.micro_batches=${v.m}`, `overhead.per_op=${v.cost}ms`,
-        ...FIXED[v.fixed]
+        `schedule.name=${v.schedule}`, `schedule.micro_batches=${v.m}`,
+        `overhead.per_op=${v.cost}ms`, ...FIXED[v.fixed]
       ],
     }],
     /** The practical's table: the same scenario with three options and three numbers of parts. */
-    practical: (v) => [
-      'schedule.name=naive,gpipe,delayed-backward', 'schedule.micro_batches=2,4,8',
-      `overhead.per_op=${v.cost}ms`, ...FIXED[v.fixed]
-    ],
+    practical: (v) =>
+        ['schedule.name=naive,gpipe,delayed-backward', 'schedule.micro_batches=2,4,8',
+         `overhead.per_op=${v.cost}ms`, ...FIXED[v.fixed]],
     columns: ['busy', 'idle', 'bubble', 'in_flight', 'memory'],
     extra: 'practical',
   },
@@ -146,8 +154,8 @@ export const PAGES = [
     id: 'uneven',
     example: 'uneven-stages',
     controls: [
-      choice('schedule', ['gpipe', '1f1b', 'eager-1f1b']), range('m', 1, 16, 8), range('first', 1, 4, 2),
-      range('second', 2, 5, 4), range('latency', 0, 2, 0, 0.25, ' ms')
+      choice('schedule', ['gpipe', '1f1b', 'eager-1f1b']), range('m', 1, 16, 8),
+      range('first', 1, 4, 2), range('second', 2, 5, 4), range('latency', 0, 2, 0, 0.25, ' ms')
     ],
     runs: (v) => [{
       title: v.schedule,
@@ -182,18 +190,21 @@ export const PAGES = [
     example: (v) => (v.view === 'equal' ? 'pipedream-async' : 'replicas'),
     controls: [
       choice('view', ['equal', 'heavy']), range('p', 2, 6, 4),
-      choice('weights', ['stash', 'vertical-sync', 'two', 'none'], 'stash', (v) => v.view === 'equal'),
+      choice(
+          'weights', ['stash', 'vertical-sync', 'two', 'none'], 'stash', (v) => v.view === 'equal'),
       choice('replicas', ['1-1', '2-1', '3-1', '2-2', '1-3'], '3-1', (v) => v.view === 'heavy')
     ],
-    runs: (v) => [{
-      title: 'pipedream',
-      settings: v.view === 'equal' ?
-          [
-            `model.uniform.layers=${v.p}`, `cluster.devices=${v.p}`, `schedule.weights=${v.weights}`,
-            'schedule.micro_batches=4', 'schedule.mini_batches=4'
-          ] :
-          [`plan.replicas=[${v.replicas.replace('-', ',')}]`, 'schedule.mini_batches=2'],
-    }],
+    runs:
+        (v) => [{
+          title: 'pipedream',
+          settings: v.view === 'equal' ?
+              [
+                `model.uniform.layers=${v.p}`, `cluster.devices=${v.p}`,
+                `schedule.weights=${v.weights}`, 'schedule.micro_batches=4',
+                'schedule.mini_batches=4'
+              ] :
+              [`plan.replicas=[${v.replicas.replace('-', ',')}]`, 'schedule.mini_batches=2'],
+        }],
     columns: ['stages', 'bubble', 'in_flight', 'versions', 'memory'],
   },
   {
@@ -251,7 +262,8 @@ export function filesOfPages(pages) {
       ({example, controls}) => typeof example === 'string' ?
           [example] :
           controls.find(({id}) => id === 'view').options.map((view) => example({view})));
-  const models = pages.find(({id}) => id === 'engineers').controls.find(({id}) => id === 'model').options;
+  const models =
+      pages.find(({id}) => id === 'engineers').controls.find(({id}) => id === 'model').options;
   return [
     ...new Set(names.map((name) => `examples/${name}.yaml`)),
     ...models.map((model) => `examples/configs/${model}.json`)

@@ -1,7 +1,8 @@
-// One page of the lesson: its text and quiz to the left; controls, picture and numbers to the right.
-// SPDX-License-Identifier: MIT
+// One page of the lesson: its text and quiz to the left; controls, picture and numbers to the
+// right. SPDX-License-Identifier: MIT
 import {numbersInShort} from '../sim/report/page/alike.js';
 import {element} from '../sim/report/page/dom.js';
+
 import {commandLine} from './command_line.js';
 import {controlElement, shownControls} from './controls.js';
 import {lanesOfValue, OrderEditor} from './editor.js';
@@ -44,7 +45,8 @@ export class PageView {
     this.picture = new Picture(this.pictureRoot, texts, lesson.picture);
     this.extra = element('div', {class: 'extra'});
     this.command = element('code', {});
-    this.editor = page.extra === 'editor' ? new OrderEditor(texts, (lanes) => this.ordered(lanes)) : null;
+    this.editor =
+        page.extra === 'editor' ? new OrderEditor(texts, (lanes) => this.ordered(lanes)) : null;
     this.root = element('div', {class: 'lesson'}, this.story(), this.viewPart());
     this.showControls();
     this.showQuiz();
@@ -58,30 +60,38 @@ export class PageView {
     const {texts} = this;
     const questions = this.text('course').map(
         ([number, question, answer]) => element(
-            'details', {}, element('summary', {}, number === null ? question : `${number}. ${question}`),
+            'details', {},
+            element('summary', {}, number === null ? question : `${number}. ${question}`),
             element('p', {}, ...markedUp(answer))));
     this.quizRoot = element('div', {});
     const course = questions.length > 0 ?
         [element('section', {}, element('h2', {}, texts.say('shell.course')), ...questions)] :
         [];
     const story = element(
-        'article', {class: 'story'}, element('h1', {}, `${this.lesson.state.page + 1} ${this.text('title')}`),
+        'article', {class: 'story'},
+        element('h1', {}, `${this.lesson.state.page + 1} ${this.text('title')}`),
         ...this.text('lead').map((text) => element('p', {}, ...markedUp(text))),
         element('h2', {}, texts.say('shell.look')),
-        element('ul', {}, ...this.text('look').map((text) => element('li', {}, ...markedUp(text)))), this.quizRoot,
-        ...course, this.turn());
-    if (texts.missing.size > 0) story.prepend(element('p', {class: 'remark'}, texts.say('shell.not_translated')));
+        element('ul', {}, ...this.text('look').map((text) => element('li', {}, ...markedUp(text)))),
+        this.quizRoot, ...course, this.turn());
+    if (texts.missing.size > 0)
+      story.prepend(element('p', {class: 'remark'}, texts.say('shell.not_translated')));
     return story;
   }
 
   turn() {
     const {lesson, texts} = this;
     const {page} = lesson.state;
-    const link = (number, key) => element('a', {href: lesson.addressOf(number)}, `${texts.say(`shell.${key}`)}: ${texts.say(`pages.${PAGES[number].id}.title`)}`);
+    const link = (number, key) => element(
+        'a', {href: lesson.addressOf(number)},
+        `${texts.say(`shell.${key}`)}: ${texts.say(`pages.${PAGES[number].id}.title`)}`);
     const links = [];
     if (page > 0) links.push(link(page - 1, 'previous'));
     if (page + 1 < PAGES.length) links.push(link(page + 1, 'next'));
-    return element('nav', {class: 'turn', 'aria-label': `${texts.say('shell.previous')}, ${texts.say('shell.next')}`}, ...links);
+    return element(
+        'nav',
+        {class: 'turn', 'aria-label': `${texts.say('shell.previous')}, ${texts.say('shell.next')}`},
+        ...links);
   }
 
   viewPart() {
@@ -100,9 +110,13 @@ export class PageView {
       return element('label', {}, input, ` ${texts.say(`shell.${key}`)}`);
     };
     return element(
-        'div', {class: 'view'}, this.controls, this.editor?.root ?? '', this.problem, this.pictureRoot,
-        this.extra, element('div', {class: 'tools marks'}, box('critical'), box('transfers')), this.picture.details,
-        element('section', {class: 'command-line'}, element('h2', {}, texts.say('shell.command')), element('pre', {class: 'command'}, this.command), copy));
+        'div', {class: 'view'}, this.controls, this.editor?.root ?? '', this.problem,
+        this.pictureRoot, this.extra,
+        element('div', {class: 'tools marks'}, box('critical'), box('transfers')),
+        this.picture.details,
+        element(
+            'section', {class: 'command-line'}, element('h2', {}, texts.say('shell.command')),
+            element('pre', {class: 'command'}, this.command), copy));
   }
 
   showControls() {
@@ -113,10 +127,11 @@ export class PageView {
     if (key === this.shownKey) return;
     this.shownKey = key;
     const focused = document.activeElement?.id;
-    this.controls.replaceChildren(...shown.map((control) => controlElement(control, values[control.id], texts, (value) => {
-      values[control.id] = value;
-      this.changed(control.id);
-    })));
+    this.controls.replaceChildren(
+        ...shown.map((control) => controlElement(control, values[control.id], texts, (value) => {
+                       values[control.id] = value;
+                       this.changed(control.id);
+                     })));
     if (focused?.startsWith('control-')) document.getElementById(focused)?.focus();
   }
 
@@ -143,7 +158,8 @@ export class PageView {
     const {lesson, page} = this;
     const runs = page.runs(lesson.state.values);
     if (this.editor) this.extra.replaceChildren();
-    this.command.textContent = runs.map(({settings}) => commandLine(lesson.fileOf(page), settings)).join('\n');
+    this.command.textContent =
+        runs.map(({settings}) => commandLine(lesson.fileOf(page), settings)).join('\n');
     lesson.keep();
     try {
       const answers = runs.map((run) => this.ask(run));
@@ -203,10 +219,14 @@ export class PageView {
 
   showExtra(json, answer) {
     const {page, texts, lesson} = this;
-    if (page.extra === 'ranks') this.extra.replaceChildren(rankLines(json, page.ranks(lesson.state.values), texts));
-    if (page.extra === 'cards') this.extra.replaceChildren(figureTiles(json, answer.memory_limit ?? null, texts));
+    if (page.extra === 'ranks')
+      this.extra.replaceChildren(rankLines(json, page.ranks(lesson.state.values), texts));
+    if (page.extra === 'cards')
+      this.extra.replaceChildren(figureTiles(json, answer.timeline.memory_limit_bytes, texts));
     if (page.extra === 'editor' && lesson.state.values.schedule === 'own')
-      this.extra.replaceChildren(element('h3', {}, ORDER_FILE), element('pre', {}, csvOfLanes(lanesOfValue(lesson.state.values.order))));
+      this.extra.replaceChildren(
+          element('h3', {}, ORDER_FILE),
+          element('pre', {}, csvOfLanes(lanesOfValue(lesson.state.values.order))));
     if (page.extra === 'practical') this.fillPractical();
   }
 
@@ -215,7 +235,9 @@ export class PageView {
     const {lesson, page, texts} = this;
     clearTimeout(this.resting);
     const fill = () => {
-      const rows = lesson.plumbline.sweep({file: lesson.fileOf(page)}, page.practical(lesson.state.values)).rows;
+      const rows =
+          lesson.plumbline.sweep({file: lesson.fileOf(page)}, page.practical(lesson.state.values))
+              .rows;
       this.extra.replaceChildren(practicalTable(rows, texts));
     };
     if (this.extra.children.length === 0)
@@ -226,16 +248,18 @@ export class PageView {
 
   showQuiz() {
     const {lesson, texts} = this;
-    const takeOrder = this.editor ? () => this.editor.lanes.map((ops) => ops.join(' ')).join('\n') : null;
-    const quiz = new Quiz(lesson.plumbline, texts, lesson.state.page, lesson.answers, lesson.state.student, {
-      takeOrder,
-      chosen: (student) => {
-        lesson.state.student = student;
-        lesson.keep();
-      },
-      copy: (text, button) => copyText(text, button, texts),
-      show: (shown) => this.showAnswer(shown),
-    });
+    const takeOrder =
+        this.editor ? () => this.editor.lanes.map((ops) => ops.join(' ')).join('\n') : null;
+    const quiz =
+        new Quiz(lesson.plumbline, texts, lesson.state.page, lesson.answers, lesson.state.student, {
+          takeOrder,
+          chosen: (student) => {
+            lesson.state.student = student;
+            lesson.keep();
+          },
+          copy: (text, button) => copyText(text, button, texts),
+          show: (shown) => this.showAnswer(shown),
+        });
     this.answerRoot = element('div', {class: 'answer-run'});
     quiz.root.append(this.answerRoot);
     this.quizRoot.replaceChildren(quiz.root);
@@ -253,7 +277,8 @@ export class PageView {
       nameOf: (gpus) => this.nameOf(gpus),
     };
     this.answerRoot.replaceChildren();
-    this.answerPicture = new Picture(this.answerRoot, texts, {...lesson.picture, window: null, selected: null});
+    this.answerPicture =
+        new Picture(this.answerRoot, texts, {...lesson.picture, window: null, selected: null});
     this.answerPicture.show([run], {columns: ['busy', 'idle', 'bubble', 'in_flight']});
     this.answerRoot.append(this.answerPicture.details);
     this.answerRoot.scrollIntoView({block: 'nearest'});

@@ -10,6 +10,7 @@ import {classLegend} from '../sim/report/page/legend.js';
 import {colors, isDark} from '../sim/report/page/palette.js';
 import {criticalPath} from '../sim/report/page/run.js';
 import {Timeline} from '../sim/report/page/timeline.js';
+
 import {deviceRows, resultLines, sentence} from './result.js';
 
 /** What the engine answered of a run, as the report's timeline takes it. */
@@ -26,21 +27,23 @@ export function reportsOf(runs) {
   const end = (run) => run.layout.makespan * run.layout.tick_ns;
   const longest = Math.max(...runs.map(end));
   return runs.map((run) => ({
-    runs: [run],
-    classes,
-    sums: [busySums(run, classes)],
-    paths: [criticalPath(run)],
-    groups: alikeGroups([run]),
-    length: longest / run.layout.tick_ns,
-    tickNs: run.layout.tick_ns,
-  }));
+                    runs: [run],
+                    classes,
+                    sums: [busySums(run, classes)],
+                    paths: [criticalPath(run)],
+                    groups: alikeGroups([run]),
+                    length: longest / run.layout.tick_ns,
+                    tickNs: run.layout.tick_ns,
+                  }));
 }
 
 /** A table that is filled when it is opened, so that a slider does not wait for it. */
 class LazyTable {
   constructor(texts) {
     this.body = element('div', {});
-    this.root = element('details', {class: 'numbers'}, element('summary', {}, texts.say('shell.numbers')), this.body);
+    this.root = element(
+        'details', {class: 'numbers'}, element('summary', {}, texts.say('shell.numbers')),
+        this.body);
     this.root.addEventListener('toggle', () => this.fill());
   }
 
@@ -85,8 +88,10 @@ class Frame {
             'div', {class: 'bar-head'}, this.heading,
             element(
                 'div', {class: 'tools'}, button('whole', () => this.timeline.showAll()),
-                button('save_svg', () => this.saveSvg()), button('save_png', () => this.savePng()))),
-        element('div', {class: 'frame'}, this.scroller, this.hover), this.lines, this.words, this.table.root);
+                button('save_svg', () => this.saveSvg()),
+                button('save_png', () => this.savePng()))),
+        element('div', {class: 'frame'}, this.scroller, this.hover), this.lines, this.words,
+        this.table.root);
   }
 
   show(run, report, page) {
@@ -95,7 +100,8 @@ class Frame {
     this.heading.textContent = run.title;
     this.lines.replaceChildren(resultLines(run.json, picture.texts, page));
     this.words.textContent = sentence(run.json, run.title, picture.texts);
-    this.canvas.setAttribute('aria-label', `${run.title}. ${this.words.textContent} ${picture.texts.say('shell.keys')}`);
+    this.canvas.setAttribute(
+        'aria-label', `${run.title}. ${this.words.textContent} ${picture.texts.say('shell.keys')}`);
     this.table.show(() => deviceTable(run.json, run.title, page.columns, picture.texts));
     if (this.timeline) {
       this.timeline.replace(report);
@@ -108,8 +114,8 @@ class Frame {
         hint: picture.hint,
         takesKeys: () => false,
       };
-      this.timeline =
-          new Timeline(report, ownState(picture.state, this.number), parts, () => picture.repaint());
+      this.timeline = new Timeline(
+          report, ownState(picture.state, this.number), parts, () => picture.repaint());
     }
     this.timeline.stage.open = new Set(picture.apart ? report.groups.map(([first]) => first) : []);
     if (picture.apart) this.timeline.stage.arrange();
@@ -119,7 +125,9 @@ class Frame {
     const {stage, window, report} = this.timeline;
     const named = {name: this.run.title, headline: this.words.textContent};
     const palette = colors(isDark(this.picture.state.theme));
-    saveFile(fileName(this.run.title, 'svg'), 'image/svg+xml', timelineSvg(report, stage, window, palette, named));
+    saveFile(
+        fileName(this.run.title, 'svg'), 'image/svg+xml',
+        timelineSvg(report, stage, window, palette, named));
   }
 
   savePng() {
@@ -128,8 +136,8 @@ class Frame {
 }
 
 /**
- * The timelines of the runs of a page, in `root`; `state` has what is chosen in them. `details` is for the page to place:
- * it tells of what is chosen.
+ * The timelines of the runs of a page, in `root`; `state` has what is chosen in them. `details` is
+ * for the page to place: it tells of what is chosen.
  */
 export class Picture {
   constructor(root, texts, state) {
@@ -143,7 +151,10 @@ export class Picture {
     root.append(this.runs, this.legend, this.hint);
   }
 
-  /** Paints runs: {title, json, timeline, nameOf}. Where a page has ranks, each device has a row of its own. */
+  /**
+   * Paints runs: {title, json, timeline, nameOf}. Where a page has ranks, each device has a row of
+   * its own.
+   */
   show(runs, page) {
     this.apart = page.ranks !== undefined;
     const reports = reportsOf(runs.map(decoded));

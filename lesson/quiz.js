@@ -1,18 +1,23 @@
-// The quiz of a page: questions with the student's own figures, checked by the engine; and the result code of all answers.
-// SPDX-License-Identifier: MIT
+// The quiz of a page: questions with the student's own figures, checked by the engine; and the
+// result code of all answers. SPDX-License-Identifier: MIT
 import {element} from '../sim/report/page/dom.js';
+
 import {markedUp} from './texts.js';
 
 const STORE = 'plumbline-lesson';
 
-/** What students have answered, {student: {question: {answer, tries, right}}}; kept by the browser where it may. */
+/**
+ * What students have answered, {student: {question: {answer, tries, right}}}; kept by the browser
+ * where it may.
+ */
 export class Answers {
   constructor() {
     this.all = {};
     try {
       this.all = JSON.parse(localStorage.getItem(STORE)) ?? {};
     } catch {
-      // Some browsers keep nothing for pages from a disk. The answers are then those since the page was opened.
+      // Some browsers keep nothing for pages from a disk. The answers are then those since the page
+      // was opened.
     }
   }
 
@@ -40,8 +45,11 @@ class Question {
     this.verdict = element('p', {class: 'verdict', role: 'status'});
     this.more = element('div', {class: 'tools'});
     const button = element('button', {type: 'submit'}, texts.say('quiz.check'));
-    this.root = element('form', {class: 'question', 'data-question': question.id},
-                        element('fieldset', {}, element('legend', {}, ...markedUp(this.words())), this.field(), button, this.more, this.verdict));
+    this.root = element(
+        'form', {class: 'question', 'data-question': question.id},
+        element(
+            'fieldset', {}, element('legend', {}, ...markedUp(this.words())), this.field(), button,
+            this.more, this.verdict));
     this.root.addEventListener('submit', (event) => {
       event.preventDefault();
       this.check();
@@ -68,7 +76,8 @@ class Question {
       });
       return element('div', {}, this.input, take);
     }
-    this.input = element('input', {type: 'text', autocomplete: 'off', spellcheck: 'false', 'aria-label': name});
+    this.input = element(
+        'input', {type: 'text', autocomplete: 'off', spellcheck: 'false', 'aria-label': name});
     const unit = question.unit ? element('span', {class: 'unit'}, ` ${question.unit}`) : '';
     return element('span', {}, this.input, unit);
   }
@@ -77,7 +86,8 @@ class Question {
     const {question} = this;
     const radios = question.choices.map(({id, text}) => {
       const radio = element('input', {type: 'radio', name: `choice-${question.id}`, value: id});
-      return element('label', {class: 'check'}, radio, this.quiz.texts.translatedChoice(question, id) ?? text);
+      return element(
+          'label', {class: 'check'}, radio, this.quiz.texts.translatedChoice(question, id) ?? text);
     });
     this.radios = radios.map((label) => label.firstChild);
     return element('div', {class: 'choices'}, ...radios);
@@ -108,8 +118,8 @@ class Question {
     this.root.dataset.right = right ? 'yes' : 'no';
     const tries = this.quiz.kept(this.question.id)?.tries ?? 0;
     this.verdict.className = right ? 'verdict' : 'verdict over';
-    this.verdict.textContent =
-        `${texts.say(right ? 'quiz.right' : 'quiz.wrong')} ${said} ${texts.say('quiz.tries', {tries})}`;
+    this.verdict.textContent = `${texts.say(right ? 'quiz.right' : 'quiz.wrong')} ${said} ${
+        texts.say('quiz.tries', {tries})}`;
   }
 
   check() {
@@ -141,10 +151,13 @@ export class Quiz {
     this.show = events.show;
     this.student = student;
     this.list = element('div', {});
-    this.code = element('textarea', {readonly: '', rows: 3, id: 'result-code', 'aria-label': texts.say('quiz.code')});
+    this.code = element(
+        'textarea',
+        {readonly: '', rows: 3, id: 'result-code', 'aria-label': texts.say('quiz.code')});
     this.score = element('p', {class: 'score', role: 'status'});
     this.refusal = element('p', {class: 'verdict over', role: 'alert'});
-    this.number = element('input', {type: 'text', id: 'student', autocomplete: 'off', spellcheck: 'false'});
+    this.number =
+        element('input', {type: 'text', id: 'student', autocomplete: 'off', spellcheck: 'false'});
     this.number.value = student;
     this.number.addEventListener('change', () => {
       this.student = this.number.value.trim();
@@ -154,11 +167,17 @@ export class Quiz {
     const copy = element('button', {type: 'button'}, texts.say('shell.copy'));
     copy.addEventListener('click', () => events.copy(this.code.value, copy));
     this.root = element(
-        'section', {class: 'quiz', 'aria-labelledby': 'quiz-title'}, element('h2', {id: 'quiz-title'}, texts.say('quiz.title')),
-        element('label', {class: 'student'}, element('span', {}, texts.say('quiz.student')), this.number),
-        element('p', {class: 'remark'}, texts.say('quiz.student_help')), this.refusal, this.list, this.score,
-        element('div', {class: 'result-code'}, element('h3', {}, texts.say('quiz.code')),
-                element('p', {class: 'remark'}, ...markedUp(texts.say('quiz.code_help'))), this.code, copy));
+        'section', {class: 'quiz', 'aria-labelledby': 'quiz-title'},
+        element('h2', {id: 'quiz-title'}, texts.say('quiz.title')),
+        element(
+            'label', {class: 'student'}, element('span', {}, texts.say('quiz.student')),
+            this.number),
+        element('p', {class: 'remark'}, texts.say('quiz.student_help')), this.refusal, this.list,
+        this.score,
+        element(
+            'div', {class: 'result-code'}, element('h3', {}, texts.say('quiz.code')),
+            element('p', {class: 'remark'}, ...markedUp(texts.say('quiz.code_help'))), this.code,
+            copy));
     this.ask();
   }
 

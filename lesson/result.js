@@ -1,5 +1,5 @@
-// The bubble by formula and simulated, one below the other; where they differ, the reasons, term by term.
-// SPDX-License-Identifier: MIT
+// The bubble by formula and simulated, one below the other; where they differ, the reasons, term by
+// term. SPDX-License-Identifier: MIT
 import {element} from '../sim/report/page/dom.js';
 import {formatBytes, formatPercent, formatTime} from '../sim/report/page/format.js';
 
@@ -18,15 +18,15 @@ export function sameShare(a, b) {
 
 /** How many positions the formula counts: the stages, or with several on a device, the devices. */
 function positionsOf(run) {
-  return Math.max(...run.devices.map(({stages}) => stages.length)) > 1 ?
-      run.devices.length :
-      run.stages;
+  return Math.max(...run.devices.map(({stages}) => stages.length)) > 1 ? run.devices.length :
+                                                                         run.stages;
 }
 
 function formulaLine(run) {
   const {base} = run.bubble_terms;
   const chunks = run.stages / positionsOf(run);
-  const values = `p = ${positionsOf(run)}, ${chunks > 1 ? `v = ${chunks}, ` : ''}m = ${run.micro_batches}`;
+  const values =
+      `p = ${positionsOf(run)}, ${chunks > 1 ? `v = ${chunks}, ` : ''}m = ${run.micro_batches}`;
   const how = base.formula ? `= ${base.formula}, ${values}` : '';
   return [formatPercent(base.bubble_fraction), how];
 }
@@ -37,8 +37,8 @@ export function reasons(run, texts) {
   const shown = terms.filter(({bubble_fraction: part}) => Math.abs(part) >= 5e-5);
   if (shown.length === 0) return '';
   const named = shown.map(
-      ({cause, bubble_fraction: part}) =>
-          texts.say('result.points', {name: texts.say(`terms.${cause}`), points: pointsText(part)}));
+      ({cause, bubble_fraction: part}) => texts.say(
+          'result.points', {name: texts.say(`terms.${cause}`), points: pointsText(part)}));
   const because = texts.say('result.because', {terms: named.join(', ')});
   if (!slowest || slowest.stage === null || slowest.stage === undefined) return because;
   const percent = (100 * slowest.above_mean).toFixed(1);
@@ -67,7 +67,8 @@ export function resultLines(run, texts, {showsOverhead = false} = {}) {
     const isSteady = terms.of === 'steady_bubble_fraction';
     const equal = sameShare(terms.base.bubble_fraction, terms.bubble_fraction);
     const tick = element('span', {class: 'tick'}, `✓ ${texts.say('result.equal')}`);
-    lines.push(line(texts.say(terms.base.formula ? 'result.formula' : 'result.none'), ...formulaLine(run)));
+    lines.push(line(
+        texts.say(terms.base.formula ? 'result.formula' : 'result.none'), ...formulaLine(run)));
     lines.push(line(
         texts.say('result.simulated'), formatPercent(terms.bubble_fraction),
         equal ? tick : reasons(run, texts), isSteady ? ` (${texts.say('result.steady')})` : ''));
@@ -94,7 +95,9 @@ export function sentence(run, title, texts) {
   }
   const parts = Object.entries(causes)
                     .filter(([, seconds]) => seconds > 0)
-                    .map(([cause, seconds]) => `${texts.say(`causes.${cause}`)} ${formatTime(nanoseconds(seconds))}`);
+                    .map(
+                        ([cause, seconds]) =>
+                            `${texts.say(`causes.${cause}`)} ${formatTime(nanoseconds(seconds))}`);
   const size = run.devices_used / run.device_count;
   return texts.say('sentence', {
     name: title,
@@ -119,5 +122,7 @@ const DEVICE_COLUMNS = {
 
 /** The rows of a run's table: a name and the columns of each device. */
 export function deviceRows(run, columns) {
-  return run.devices.map((device) => [String(device.device), ...columns.map((column) => DEVICE_COLUMNS[column](device))]);
+  return run.devices.map(
+      (device) =>
+          [String(device.device), ...columns.map((column) => DEVICE_COLUMNS[column](device))]);
 }

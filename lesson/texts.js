@@ -1,6 +1,7 @@
 // The texts in a language, and what is shown where a translation lacks one: English.
 // SPDX-License-Identifier: MIT
 import {element} from '../sim/report/page/dom.js';
+
 import {en} from './texts/en.js';
 import {et} from './texts/et.js';
 

@@ -22,8 +22,9 @@ node tests/wasm/page.mjs build/wasm/engine
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || true
 if [ -n "$chromium" ] && [ -d tests/browser/node_modules/playwright-core ] && [ -d tests/browser/node_modules/axe-core ]; then
   node tests/wasm/disk.cjs build/wasm/engine "$chromium" "$plumbline"
+  node tests/wasm/lesson.cjs build/wasm/lesson "$chromium" "$plumbline"
 else
-  echo "SKIPPED: the page in a browser: there is no Chromium, or tests/browser.sh has not fetched its packages"
+  echo "SKIPPED: the pages in a browser: there is no Chromium, or tests/browser.sh has not fetched its packages"
 fi
 size=$(gzip -9 -c build/wasm/engine/plumbline_engine.js | wc -c)
 echo "the module is $size bytes, compressed"

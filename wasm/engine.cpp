@@ -48,14 +48,17 @@ Json ops_of(const facade::Run& run) {
 }
 
 /// What the canvas of the HTML report paints: sim/report/report_columns.h, as base64, and how to
-/// take the columns apart.
+/// take the columns apart; and what a run may take of a device's memory, or null.
 Json timeline_of(const facade::Run& run) {
   const plumbline::Outcome& outcome = run.inside().with_terms();
   std::string columns;
   const auto layout =
       append_columns(outcome, plumbline::tick_for(outcome.metrics.makespan), columns);
+  const plumbline::Cluster& cluster = outcome.setup.cluster;
   return {{"layout", Json::parse(layout_json(outcome, layout))},
-          {"columns", plumbline::base64(columns)}};
+          {"columns", plumbline::base64(columns)},
+          {"memory_limit_bytes",
+           cluster.memory ? Json(cluster.memory->count - cluster.reserve.count) : Json(nullptr)}};
 }
 
 facade::Input input_of(const Json& question) {

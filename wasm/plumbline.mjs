@@ -16,6 +16,9 @@ export class PlumblineError extends Error {
   }
 }
 
+/** The answer where the module has no memory even to say so. */
+const NO_MEMORY = {error: 'the module has no memory left: make the run smaller', problems: []};
+
 class Plumbline {
   #engine;
 
@@ -39,9 +42,9 @@ class Plumbline {
     let told = 0;
     let answer;
     try {
-      engine.stringToUTF8(text, asked, size);
-      told = engine._plumbline_ask(asked);
-      answer = JSON.parse(engine.UTF8ToString(told));
+      if (asked) engine.stringToUTF8(text, asked, size);
+      told = asked && engine._plumbline_ask(asked);
+      answer = told ? JSON.parse(engine.UTF8ToString(told)) : NO_MEMORY;
     } finally {
       engine._free(asked);
       engine._free(told);

@@ -27,8 +27,10 @@ export const et = {
     course: 'Kursuse küsimused',
     not_translated: 'Osa sellest leheküljest ei ole tõlgitud ja on inglise keeles.',
     starting: 'Mootor käivitub ...',
-    no_engine: 'Selle lehekülje kõrval peab olema plumbline_engine.js: scripts/wasm teeb mõlemad kausta build/wasm/lesson.',
-    keys: 'W ja S suurendavad ja vähendavad, A ja D nihutavad, nooleklahvid lähevad operatsioonilt operatsioonile, 0 näitab kogu jooksu.',
+    no_engine:
+        'Selle lehekülje kõrval peab olema plumbline_engine.js: scripts/wasm teeb mõlemad kausta build/wasm/lesson.',
+    keys:
+        'W ja S suurendavad ja vähendavad, A ja D nihutavad, nooleklahvid lähevad operatsioonilt operatsioonile, 0 näitab kogu jooksu.',
   },
   result: {
     formula: 'Valemiga',
@@ -82,7 +84,8 @@ export const et = {
     memory: 'suurim mälukasutus',
     weights: 'kaalud',
   },
-  sentence: '{name}: {who} teeb {ops} operatsiooni ajaga {time}. {bubble} nende ajast on jõudeaeg: {causes}.',
+  sentence:
+      '{name}: {who} teeb {ops} operatsiooni ajaga {time}. {bubble} nende ajast on jõudeaeg: {causes}.',
   who: '{devices} GPU-d',
   groups: '{devices} rühma, igas {size} GPU-d,',
   no_idle: 'mitte midagi',
@@ -139,7 +142,8 @@ export const et = {
   },
   editor: {
     title: 'Iga GPU järjekord',
-    help: 'Kirjuta operatsioonid või lohista neid. Klaviatuuriga: mine operatsioonile ja nihuta seda Alt-klahvi ja noolega.',
+    help:
+        'Kirjuta operatsioonid või lohista neid. Klaviatuuriga: mine operatsioonile ja nihuta seda Alt-klahvi ja noolega.',
     lane: 'GPU {number} operatsioonid',
     moved: '{op} on nüüd GPU {number} {place}. operatsioon.',
     circle: 'Ükski operatsioon ei saa joosta: see on tupik. {waits}',
@@ -152,7 +156,8 @@ export const et = {
     option: 'variant',
     parts: '{m} mikropaketti',
   },
-  ranks: 'Rankil {rank} on GPU-d {gpus}. Ta teeb {forwards} edasikäiku, igal etapil {m}, ja sama palju tagasikäike.',
+  ranks:
+      'Rankil {rank} on GPU-d {gpus}. Ta teeb {forwards} edasikäiku, igal etapil {m}, ja sama palju tagasikäike.',
   idle_gpus: 'Tööta GPU-d: {gpus}.',
   quiz: {
     title: 'Viktoriin',
@@ -165,17 +170,20 @@ export const et = {
     show: 'Näita seda jooksu',
     from_editor: 'Võta järjekord redaktorist',
     code: 'Tulemuse kood',
-    code_help: 'Kodutöö jaoks. Selles on sinu vastused; `plumbline grade KOOD` kontrollib need uuesti.',
+    code_help:
+        'Kodutöö jaoks. Selles on sinu vastused; `plumbline grade KOOD` kontrollib need uuesti.',
     answer: 'Sinu vastus',
     score: '{right} õiget, kokku {all}',
     shown: 'Selle vastuse jooks',
   },
   questions: {
     'naive-share': {
-      text: '{p} GPU-d töötavad üksteise järel (naiivne): iga mikropakett läheb kõigist läbi edasi ja tagasi, siis algab järgmine. Kui suure osa ajast on GPU-d jõude? Protsentides, kümnendiku täpsusega.',
+      text:
+          '{p} GPU-d töötavad üksteise järel (naiivne): iga mikropakett läheb kõigist läbi edasi ja tagasi, siis algab järgmine. Kui suure osa ajast on GPU-d jõude? Protsentides, kümnendiku täpsusega.',
     },
     'one-bubble': {
-      text: '{p} GPU-d, võrdsed etapid, tasuta lülid, {m} mikropaketti: kas 1F1B mull on väiksem kui GPipe\'i oma, sama suur või suurem?',
+      text:
+          '{p} GPU-d, võrdsed etapid, tasuta lülid, {m} mikropaketti: kas 1F1B mull on väiksem kui GPipe\'i oma, sama suur või suurem?',
       choices: {smaller: 'väiksem', same: 'sama', larger: 'suurem'},
     },
   },
@@ -193,10 +201,22 @@ export const et = {
         'Osuta punasele: seal on kirjas, mida GPU ootab.',
       ],
       course: [
-        [1, 'Kas variandi A GPU-d töötavad samal ajal?', 'Ei. Kui ühel real on operatsioon, on kõik teised jõude. p GPU-d on sama kiired kui üks.'],
-        [2, 'Kus on jõudeaega oodata?', 'Igal GPU-l siis, kui mikropakett on teisel GPU-l: enne tema esimest F-i, tema F-i ja B vahel ning pärast tema B-d.'],
-        [15, 'Mis on mull, millal see tekib ja miks see maksab?', 'Aeg, mil GPU-l pole midagi teha. See tekib, kui konveier täitub ja tühjeneb, ning kui operatsioon ootab teist GPU-d. See maksab, sest GPU eest makstakse, aga ta ei tee tööd.'],
-        [null, 'Miks ei ole A konveierparalleelsus?', 'Etapid ei tööta kunagi samal ajal. Konveier algab siis, kui etapp võtab järgmise mikropaketi, kui teisel etapil on veel eelmine.'],
+        [
+          1, 'Kas variandi A GPU-d töötavad samal ajal?',
+          'Ei. Kui ühel real on operatsioon, on kõik teised jõude. p GPU-d on sama kiired kui üks.'
+        ],
+        [
+          2, 'Kus on jõudeaega oodata?',
+          'Igal GPU-l siis, kui mikropakett on teisel GPU-l: enne tema esimest F-i, tema F-i ja B vahel ning pärast tema B-d.'
+        ],
+        [
+          15, 'Mis on mull, millal see tekib ja miks see maksab?',
+          'Aeg, mil GPU-l pole midagi teha. See tekib, kui konveier täitub ja tühjeneb, ning kui operatsioon ootab teist GPU-d. See maksab, sest GPU eest makstakse, aga ta ei tee tööd.'
+        ],
+        [
+          null, 'Miks ei ole A konveierparalleelsus?',
+          'Etapid ei tööta kunagi samal ajal. Konveier algab siis, kui etapp võtab järgmise mikropaketi, kui teisel etapil on veel eelmine.'
+        ],
       ],
     },
     fill: {
