@@ -47,7 +47,7 @@ export class PageView {
     this.command = element('code', {});
     this.editor =
         page.extra === 'editor' ? new OrderEditor(texts, (lanes) => this.ordered(lanes)) : null;
-    this.root = element('div', {class: 'lesson'}, this.story(), this.viewPart());
+    this.root = element('div', {class: 'lesson'}, this.story(), this.viewPart(), this.questions());
     this.showControls();
     this.showQuiz();
   }
@@ -56,7 +56,21 @@ export class PageView {
     return this.texts.get(`pages.${this.page.id}.${key}`);
   }
 
+  /** What the page tells, before the picture. */
   story() {
+    const {texts} = this;
+    const story = element(
+        'article', {class: 'story'},
+        element('h1', {}, `${this.lesson.state.page + 1} ${this.text('title')}`),
+        ...this.text('lead').map((text) => element('p', {}, ...markedUp(text))),
+        element('h2', {}, texts.say('shell.look')),
+        element(
+            'ul', {}, ...this.text('look').map((text) => element('li', {}, ...markedUp(text)))));
+    return story;
+  }
+
+  /** The quiz and the questions of the course: on a phone below the picture. */
+  questions() {
     const {texts} = this;
     const questions = this.text('course').map(
         ([number, question, answer]) => element(
@@ -67,16 +81,11 @@ export class PageView {
     const course = questions.length > 0 ?
         [element('section', {}, element('h2', {}, texts.say('shell.course')), ...questions)] :
         [];
-    const story = element(
-        'article', {class: 'story'},
-        element('h1', {}, `${this.lesson.state.page + 1} ${this.text('title')}`),
-        ...this.text('lead').map((text) => element('p', {}, ...markedUp(text))),
-        element('h2', {}, texts.say('shell.look')),
-        element('ul', {}, ...this.text('look').map((text) => element('li', {}, ...markedUp(text)))),
-        this.quizRoot, ...course, this.turn());
-    if (texts.missing.size > 0)
-      story.prepend(element('p', {class: 'remark'}, texts.say('shell.not_translated')));
-    return story;
+    const translated = texts.missing.size > 0 ?
+        [element('p', {class: 'remark'}, texts.say('shell.not_translated'))] :
+        [];
+    return element(
+        'div', {class: 'story questions'}, this.quizRoot, ...course, ...translated, this.turn());
   }
 
   turn() {
@@ -265,23 +274,39 @@ export class PageView {
     this.quizRoot.replaceChildren(quiz.root);
   }
 
-  /** The run of an answer, below the quiz. */
+  /** The run of an answer: of an order in the editor, else below the quiz; or why there is none. */
   showAnswer({scenario, settings, files}) {
     const {lesson, texts} = this;
+    if (this.editor && files[ORDER_FILE]) return this.takeOrder(lanesOfCsv(files[ORDER_FILE]));
+    this.answerRoot.replaceChildren();
     const want = ['json', 'timeline'];
-    const answer = lesson.plumbline.ask({ask: 'simulate', text: scenario, settings, files, want});
+    let answer;
+    try {
+      answer = lesson.plumbline.ask({ask: 'simulate', text: scenario, settings, files, want});
+    } catch (error) {
+      if (error.name !== 'PlumblineError') throw error;
+      this.answerRoot.append(element('pre', {class: 'refusal'}, error.message));
+      return;
+    }
     const run = {
       ...answer,
       json: JSON.parse(answer.json),
       title: texts.say('quiz.shown'),
       nameOf: (gpus) => this.nameOf(gpus),
     };
-    this.answerRoot.replaceChildren();
-    this.answerPicture =
-        new Picture(this.answerRoot, texts, {...lesson.picture, window: null, selected: null});
+    const state = {...lesson.picture, window: null, selected: null};
+    this.answerPicture = new Picture(this.answerRoot, texts, state);
     this.answerPicture.show([run], {columns: ['busy', 'idle', 'bubble', 'in_flight']});
     this.answerRoot.append(this.answerPicture.details);
     this.answerRoot.scrollIntoView({block: 'nearest'});
+  }
+
+  /** Puts an order into the editor, and shows it there. */
+  takeOrder(lanes) {
+    this.ordered(lanes);
+    this.editor.show(lanes);
+    this.update();
+    this.editor.root.scrollIntoView({block: 'nearest'});
   }
 
   restyle() {
