@@ -167,17 +167,17 @@ export class PageView {
     const {lesson, page} = this;
     const runs = page.runs(lesson.state.values);
     if (this.editor) this.extra.replaceChildren();
-    this.command.textContent =
-        runs.map(({settings}) => commandLine(lesson.fileOf(page), settings)).join('\n');
     lesson.keep();
     try {
       const answers = runs.map((run) => this.ask(run));
-      this.problem.hidden = true;
       this.show(answers);
+      this.problem.hidden = true;
     } catch (error) {
       if (error.name !== 'PlumblineError') throw error;
       this.refuse(error.message);
     }
+    this.command.textContent =
+        runs.map(({settings}) => commandLine(lesson.fileOf(page), settings)).join('\n');
   }
 
   ask({title, settings, order = null}) {

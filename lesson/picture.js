@@ -94,15 +94,13 @@ class Frame {
         this.table.root);
   }
 
-  show(run, report, page) {
+  /**
+   * Takes a run into the timeline; nothing of the page is changed, so that it can be painted at
+   * once.
+   */
+  take(run, report) {
     const {picture} = this;
     this.run = run;
-    this.heading.textContent = run.title;
-    this.lines.replaceChildren(resultLines(run.json, picture.texts, page));
-    this.words.textContent = sentence(run.json, run.title, picture.texts);
-    this.canvas.setAttribute(
-        'aria-label', `${run.title}. ${this.words.textContent} ${picture.texts.say('shell.keys')}`);
-    this.table.show(() => deviceTable(run.json, run.title, page.columns, picture.texts));
     if (this.timeline) {
       this.timeline.replace(report);
     } else {
@@ -114,11 +112,22 @@ class Frame {
         hint: picture.hint,
         takesKeys: () => false,
       };
-      this.timeline = new Timeline(
-          report, ownState(picture.state, this.number), parts, () => picture.repaint());
+      const state = ownState(picture.state, this.number);
+      this.timeline = new Timeline(report, state, parts, () => picture.repaint());
     }
-    this.timeline.stage.open = new Set(picture.apart ? report.groups.map(([first]) => first) : []);
-    if (picture.apart) this.timeline.stage.arrange();
+    if (picture.apart) this.timeline.setApart(true);
+  }
+
+  /** What stands around the timeline. */
+  tell(page) {
+    const {picture, run} = this;
+    const {texts} = picture;
+    this.heading.textContent = run.title;
+    this.lines.replaceChildren(resultLines(run.json, texts, page));
+    this.words.textContent = sentence(run.json, run.title, texts);
+    this.canvas.setAttribute(
+        'aria-label', `${run.title}. ${this.words.textContent} ${texts.say('shell.keys')}`);
+    this.table.show(() => deviceTable(run.json, run.title, page.columns, texts));
   }
 
   saveSvg() {
@@ -164,9 +173,10 @@ export class Picture {
         this.frames.push(new Frame(this, i));
         this.runs.append(this.frames[i].root);
       }
-      this.frames[i].show(run, reports[i], page);
+      this.frames[i].take(run, reports[i]);
     });
     this.paint();
+    for (const frame of this.frames) frame.tell(page);
     this.showLegend(reports[0]?.classes);
   }
 

@@ -44,9 +44,12 @@ export function paintLane(pixels, stride, top, height, run, busySum, slot, edges
   densityColumns(run, busySum, slot, edges, busy, begins);
   const shift = scale >= 1.5 ? 1 : 0;
   const crowded = begins.reduce((sum, count) => sum + count, 0) * CROWDED > columns;
+  const first = top * stride;
+  const rows = Math.min(8 << shift, height);  // then each pattern repeats
+  const stacked = [];
   for (let x = 0; x < columns; ++x) {
     const width = edges[x + 1] - edges[x];
-    let at = top * stride + x;
+    let at = first + x;
     let total = 0;
     let most = 0;
     for (let c = 0; c < classes; ++c) {
@@ -55,14 +58,14 @@ export function paintLane(pixels, stride, top, height, run, busySum, slot, edges
       if (share > busy[x * classes + most]) most = c;
     }
     if (edges[x] >= run.layout.makespan) {
-      for (let y = 0; y < height; ++y, at += stride) pixels[at] = ink.ground;
+      for (let y = 0; y < rows; ++y, at += stride) pixels[at] = ink.ground;
     } else if (width <= 0 || total <= 0) {
-      for (let y = 0; y < height; ++y, at += stride) {
+      for (let y = 0; y < rows; ++y, at += stride) {
         pixels[at] = ink.idleTile[(((y >> shift) & 7) << 3) | ((x >> shift) & 7)];
       }
     } else if (busy[x * classes + most] >= width) {
       const colorsOfTile = ink.tiles[most];
-      for (let y = 0; y < height; ++y, at += stride) {
+      for (let y = 0; y < rows; ++y, at += stride) {
         pixels[at] = colorsOfTile[(((y >> shift) & 7) << 3) | ((x >> shift) & 7)];
       }
     } else if (begins[x] <= 1 && !crowded) {
@@ -72,11 +75,17 @@ export function paintLane(pixels, stride, top, height, run, busySum, slot, edges
         for (let i = 0; i < 3; ++i) color[i] += ink.bases[c][i] * share;
       }
       const blended = packed(color.map(Math.round));
-      for (let y = 0; y < height; ++y, at += stride) pixels[at] = blended;
+      for (let y = 0; y < rows; ++y, at += stride) pixels[at] = blended;
     } else {
-      paintStack(pixels, stride, at, x, height, busy, width, ink, shift);
+      stacked.push(x);
     }
   }
+  for (let y = rows, to = first + rows * stride; y < height; ++y, to += stride) {
+    const from = to - rows * stride;
+    pixels.copyWithin(to, from, from + columns);
+  }
+  for (const x of stacked)
+    paintStack(pixels, stride, first + x, x, height, busy, edges[x + 1] - edges[x], ink, shift);
 }
 
 /** The shares of one column from the bottom up; the pixel in which they end is blended. */

@@ -53,14 +53,24 @@ export class Stage {
     this.context = canvas.getContext('2d');
     this.open = new Set();
     this.room = USUAL_ROOM;
+    this.scrolled = 0;  // kept, for the browser lays the page anew to tell it
+    scroller.addEventListener('scroll', () => {
+      this.scrolled = scroller.scrollTop;
+    });
     this.arrange();
   }
 
-  /** Shows another report. A group that was open stays so where its first slot leads one, too. */
+  /**
+   * Shows another report. Where it has the same rows nothing is laid anew; else a group that was
+   * open stays so where its first slot leads one, too.
+   */
   replace(report) {
+    const layout = ({runs, groups}) =>
+        JSON.stringify([runs.length, groups, runs[0].layout.devices]);
+    const isSame = layout(report) === layout(this.report);
+    if (String(report.classes) !== String(this.report.classes)) this.ink = null;
     this.report = report;
-    this.ink = null;
-    this.arrange();
+    if (!isSame) this.arrange();
   }
 
   /** Lays the lanes anew: after a change of what is open, or of the room for all. */
@@ -141,7 +151,7 @@ export class Stage {
       left: this.box.left,
       width: this.box.width,
       height: row.height,
-      top: AXIS + row.top - this.scroller.scrollTop
+      top: AXIS + row.top - this.scrolled
     };
   }
 
@@ -165,6 +175,7 @@ export class Stage {
     const room = this.box.height - row.height - 12;
     if (row.top < scroller.scrollTop) scroller.scrollTop = row.top - 8;
     if (row.top > scroller.scrollTop + room) scroller.scrollTop = row.top - room;
+    this.scrolled = scroller.scrollTop;
   }
 
   /** Paints everything; returns whether there were too many transfers to show. */

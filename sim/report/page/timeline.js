@@ -34,8 +34,9 @@ export class Timeline {
     this.hovered = null;
     this.parts.hover.hidden = true;
     this.state.window = null;
-    this.state.selected = null;
     this.stage.replace(report);
+    if (!this.state.selected) return;
+    this.state.selected = null;
     this.showDetails();
   }
 
