@@ -1,4 +1,5 @@
-// `plumbline check`: read everything and check it, the fit into memory included; run nothing.
+// `plumbline check`: read everything and check it, the fit into memory and what is expected
+// included; run nothing.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
@@ -21,6 +22,7 @@
 #include "sim/report/network_report.h"
 #include "sim/report/stage_table.h"
 #include "sim/scenario/model_section.h"
+#include "sim/whatif/expectation.h"
 
 namespace plumbline {
 namespace {
@@ -75,6 +77,7 @@ void add_check(CLI::App& app, int& exit_code) {
     bool graph = false;
     bool stages = false;
     std::int64_t batch = 1;
+    std::vector<std::string> expected;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("check", "read and check everything, run nothing");
@@ -89,8 +92,26 @@ void add_check(CLI::App& app, int& exit_code) {
       ->add_option("--batch", arguments->batch, "samples for which the table of a network is made")
       ->check(between(1, kMaxBatch))
       ->type_name("N");
+  command
+      ->add_option("--expect", arguments->expected,
+                   "simulate, and end with 1 unless this holds, such as 'makespan = 15 ms' or "
+                   "'bubble_fraction < 0.3'; may be repeated")
+      ->type_name("CONDITION")
+      ->expected(1)
+      ->take_all()
+      ->excludes(graph);
   add_record_check(*command, *arguments);
   command->callback([arguments, &exit_code] {
+    Diagnostics unread;
+    std::vector<Expectation> expected;
+    for (const std::string& text : arguments->expected) {
+      auto one = parse_expectation(text);
+      if (keep(one, unread)) expected.push_back(*std::move(one));
+    }
+    if (!unread.empty()) return void(exit_code = fail(unread));
+    if (!expected.empty() && !arguments->record.empty())
+      return void(exit_code = fail({input_error({}, "--expect beside --record",
+                                                "a record has its own numbers: leave one out")}));
     if (!arguments->record.empty())
       return void(exit_code = check_record(*arguments, arguments->page, arguments->output));
     if (arguments->rerun)
@@ -102,6 +123,12 @@ void add_check(CLI::App& app, int& exit_code) {
                       {}, fmt::format("'{}' is a record of a command", arguments->scenario),
                       fmt::format("plumbline check --record {}", arguments->scenario))}));
     if (kind == "network" || kind == "profile" || kind == "kernels") {
+      if (!expected.empty())
+        return void(exit_code =
+                        fail({input_error({},
+                                          fmt::format("--expect with '{}', which is no scenario",
+                                                      clipped(arguments->scenario)),
+                                          "only a scenario is simulated")}));
       if (!arguments->overrides.empty()) {
         Diagnostic wrong;
         wrong.message = fmt::format("'{}' overrides a key of a scenario, but the file is a {}",
@@ -120,6 +147,7 @@ void add_check(CLI::App& app, int& exit_code) {
     if (!prediction) return void(exit_code = fail(prediction.problems()));
     const TrainingSetup& setup = prediction->setup;
     Document text;
+    bool all_met = true;
     if (arguments->graph) {
       text.verbatim(layer_graph_dot(scenario->model->graph, setup.partition));
     } else {
@@ -135,10 +163,16 @@ void add_check(CLI::App& app, int& exit_code) {
       }
       for (const std::string& one : setup.estimated) text.sentence("estimated: " + one);
       for (const std::string& note : setup.notes) text.sentence("note: " + note);
+      for (const Expectation& one : expected) {
+        const MetExpectation met = meets(one, *prediction);
+        text.sentence((met.met ? "ok: " : "") + met.said);
+        all_met = all_met && met.met;
+      }
     }
     exit_code =
         write_output(text.print(page_width(arguments->page, arguments->output)), arguments->output);
     if (exit_code == ExitCode::done) exit_code = report_fit(*prediction);
+    if (!all_met && exit_code != ExitCode::file_trouble) exit_code = ExitCode::check_failed;
   });
 }
 

@@ -84,6 +84,8 @@ int plumbline::run_command(std::vector<std::string> words) {
   plumbline::add_validate(app, exit_code);
   plumbline::add_import(app, exit_code);
   plumbline::add_kernels(app, exit_code);
+  plumbline::add_quiz(app, exit_code);
+  plumbline::add_grade(app, exit_code);
   plumbline::add_list(app, exit_code);
   plumbline::add_schema(app, exit_code);
   plumbline::add_completion(app, exit_code);

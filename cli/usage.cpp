@@ -51,6 +51,8 @@ constexpr Example kExamples[] = {
     {"import deepspeed", "ds.json --model config.json --sequence 4096 --gpus 64 -o run.yaml"},
     {"import torch-trace", "trace.json --forward 'layer{layer}' -o model.profile.yaml"},
     {"kernels", "config.json --sequence 4096,8192 --tensor-parallel 1,2,4,8 --list -o needed.csv"},
+    {"quiz", "1234567 --page 2"},
+    {"grade", "--file handed-in.csv --csv"},
     {"list", "schedules"},
     {"schema", "scenario"},
     {"completion", "bash"},
@@ -65,7 +67,7 @@ struct CodeMeaning {
 constexpr CodeMeaning kExitCodes[] = {
     {ExitCode::done, "done"},
     {ExitCode::check_failed, "a prediction is off", "validate"},
-    {ExitCode::check_failed, "something differs from the record", "check"},
+    {ExitCode::check_failed, "something differs from the record, or from --expect", "check"},
     {ExitCode::wrong_input, "wrong input"},
     {ExitCode::file_trouble, "a file cannot be read or written"},
     {ExitCode::infeasible, "it cannot run, or does not fit"},

@@ -96,9 +96,13 @@ Json check_wanted(const Json& wanted) {
     bool found = false;
     for (const Wanted& offered : kWanted) {
       found = found || what == offered.name;
-      known += (known.empty() ? "" : ", ") + std::string(offered.name);
+      if (!known.empty()) known += ", ";
+      known += offered.name;
     }
-    if (!found) return error_of("'" + what + "' in want is none of " + known);
+    if (found) continue;
+    std::string wrong = "'";
+    wrong.append(what).append("' in want is none of ").append(known);
+    return error_of(wrong);
   }
   return nullptr;
 }

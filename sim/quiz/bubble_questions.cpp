@@ -16,8 +16,9 @@ constexpr std::int64_t kMostAnswered = 10'000;
 
 /// A share in percent, right if it is no more than half of a unit of the last digit away.
 /// `otherwise` may say more of a wrong answer.
-Question ask_idle_percent(const QuizRun& run, double half_digit, const char* format,
-                          std::function<std::string(double, const Outcome&)> otherwise = {}) {
+Question ask_idle_percent(
+    const QuizRun& run, double half_digit, const char* format,
+    const std::function<std::string(double, const Outcome&)>& otherwise = {}) {
   Question question;
   question.kind = QuestionKind::number;
   question.unit = "%";

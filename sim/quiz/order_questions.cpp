@@ -48,6 +48,7 @@ std::string op_of_loop(const Op& op) {
 std::vector<std::string> ops_of_first(const QuizRun& run) {
   std::vector<std::string> ops;
   const OpLists lists = outcome_of(run).setup.schedule.lists();
+  ops.reserve(lists.front().size());
   for (const Op& op : lists.front()) ops.push_back(op_of_loop(op));
   return ops;
 }
@@ -119,6 +120,7 @@ Question ask_order_time(Figures& figures) {
     const OpLists lists = outcome_of(known).setup.schedule.lists();
     for (const auto& list : lists) {
       std::vector<std::string> ops;
+      ops.reserve(list.size());
       for (const Op& op : list) ops.push_back(op_of_loop(op));
       order += (order.empty() ? "" : "\n") + ops_text(ops);
     }

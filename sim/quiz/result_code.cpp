@@ -92,7 +92,7 @@ Result<StudentAnswers> read_code(const std::string& code) {
   const std::string text = without_wrapping(code);
   if (!text.starts_with(kCodeBegin))
     return input_error({}, fmt::format("'{}' is no result code", clipped(text)),
-                       "a code begins with PL1-; the last page of the lesson shows it");
+                       "a code begins with PL1-, and the lesson shows it");
   const std::size_t end = text.rfind('-');
   if (end < kCodeBegin.size() || text.size() - end - 1 != kCheckDigits)
     return damaged("its end is missing, or something stands behind it");

@@ -30,42 +30,6 @@ std::string without_spaces(std::string_view text) {
 
 constexpr std::array kOperations = {"<", "<=", ">", ">=", "==", "!="};
 
-bool compare(std::string_view operation, double a, double b) {
-  if (operation == "<") return a < b;
-  if (operation == "<=") return a <= b;
-  if (operation == ">") return a > b;
-  if (operation == ">=") return a >= b;
-  return (a == b) == (operation == "==");
-}
-
-/// The value of a condition in the unit of `number`.
-Parsed<double> parse_bound(const RowNumber& number, const std::string& value) {
-  using Unit = RowNumber::Unit;
-  if (number.unit == Unit::truth) {
-    if (value == "yes" || value == "true") return {1.0, ""};
-    if (value == "no" || value == "false") return {0.0, ""};
-    return {std::nullopt, "is neither yes nor no"};
-  }
-  Parsed<double> bare = parse_real(value);
-  if (bare.value) return bare;
-  if (number.unit == Unit::bytes) {
-    const auto bytes = parse_bytes(value);
-    if (!bytes.value) return {std::nullopt, bytes.problem};
-    return {static_cast<double>(bytes.value->count), ""};
-  }
-  if (number.unit == Unit::seconds) {
-    const auto time = parse_duration(value);
-    if (!time.value) return {std::nullopt, time.problem};
-    return {seconds(*time.value), ""};
-  }
-  if (number.unit == Unit::flops_per_second) {
-    const auto rate = parse_flops_per_second(value);
-    if (!rate.value) return {std::nullopt, rate.problem};
-    return {static_cast<double>(rate.value->count), ""};
-  }
-  return bare;
-}
-
 /// A value of an axis as a number, a size, a time or a rate.
 std::optional<double> number_in(const std::string& text) { return parse_real(text).value; }
 std::optional<double> bytes_in(const std::string& text) {
@@ -141,6 +105,41 @@ Diagnostic wrong_at(const std::string& text, std::size_t at, std::size_t length,
 }
 
 }  // namespace
+
+bool compare(std::string_view operation, double a, double b) {
+  if (operation == "<") return a < b;
+  if (operation == "<=") return a <= b;
+  if (operation == ">") return a > b;
+  if (operation == ">=") return a >= b;
+  return (a == b) == (operation == "==");
+}
+
+Parsed<double> parse_bound(const RowNumber& number, const std::string& value) {
+  using Unit = RowNumber::Unit;
+  if (number.unit == Unit::truth) {
+    if (value == "yes" || value == "true") return {1.0, ""};
+    if (value == "no" || value == "false") return {0.0, ""};
+    return {std::nullopt, "is neither yes nor no"};
+  }
+  Parsed<double> bare = parse_real(value);
+  if (bare.value) return bare;
+  if (number.unit == Unit::bytes) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes.value) return {std::nullopt, bytes.problem};
+    return {static_cast<double>(bytes.value->count), ""};
+  }
+  if (number.unit == Unit::seconds) {
+    const auto time = parse_duration(value);
+    if (!time.value) return {std::nullopt, time.problem};
+    return {seconds(*time.value), ""};
+  }
+  if (number.unit == Unit::flops_per_second) {
+    const auto rate = parse_flops_per_second(value);
+    if (!rate.value) return {std::nullopt, rate.problem};
+    return {static_cast<double>(rate.value->count), ""};
+  }
+  return bare;
+}
 
 Result<ConditionText> split_condition(const std::string& text) {
   const std::size_t at = text.find_first_of("<>=!");

@@ -5,8 +5,11 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/quantity.h"
+#include "sim/whatif/row_number.h"
 #include "sim/whatif/sweep_result.h"
 
 namespace plumbline {
@@ -28,6 +31,13 @@ struct ConditionText {
 
 /// Splits a condition into its parts. Errors: no operator, or an unknown one.
 Result<ConditionText> split_condition(const std::string& text);
+
+/// Whether `a operation b` holds, for one of < <= > >= == !=.
+bool compare(std::string_view operation, double a, double b);
+
+/// The value of a condition in the unit of `number`: a quantity with its unit, or a plain number;
+/// for a truth yes or no. Errors: a value of another kind.
+Parsed<double> parse_bound(const RowNumber& number, const std::string& value);
 
 /// Whether a value can be compared by <, <=, >, >=: a number, size, time or rate.
 bool is_comparable(const std::string& value);
