@@ -46,6 +46,7 @@ export class OrderEditor {
         element('input', {type: 'text', spellcheck: 'false', autocomplete: 'off', 'data-gpu': gpu});
     input.addEventListener('input', () => {
       this.lanes[gpu] = opsOfText(input.value);
+      this.status.textContent = '';
       this.drawChips();
       this.changed(this.lanes);
     });

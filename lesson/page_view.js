@@ -120,12 +120,18 @@ export class PageView {
     };
     return element(
         'div', {class: 'view'}, this.controls, this.editor?.root ?? '', this.problem,
-        this.pictureRoot, this.extra,
+        ...this.pictureAndMore(),
         element('div', {class: 'tools marks'}, box('critical'), box('transfers')),
         this.picture.details,
         element(
             'section', {class: 'command-line'}, element('h2', {}, texts.say('shell.command')),
             element('pre', {class: 'command'}, this.command), copy));
+  }
+
+  /** The picture and what only this page has; figures for engineers stand above it. */
+  pictureAndMore() {
+    const {pictureRoot, extra, page} = this;
+    return page.extra === 'cards' ? [extra, pictureRoot] : [pictureRoot, extra];
   }
 
   showControls() {

@@ -27,7 +27,8 @@ function formulaLine(run) {
   const chunks = run.stages / positionsOf(run);
   const values =
       `p = ${positionsOf(run)}, ${chunks > 1 ? `v = ${chunks}, ` : ''}m = ${run.micro_batches}`;
-  const how = base.formula ? `= ${base.formula}, ${values}` : '';
+  const equals = base.formula?.includes('=') ? '' : '= ';
+  const how = base.formula ? `${equals}${base.formula}, ${values}` : '';
   return [formatPercent(base.bubble_fraction), how];
 }
 

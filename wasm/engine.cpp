@@ -57,8 +57,7 @@ Json timeline_of(const facade::Run& run) {
   const plumbline::Cluster& cluster = outcome.setup.cluster;
   return {{"layout", Json::parse(layout_json(outcome, layout))},
           {"columns", plumbline::base64(columns)},
-          {"memory_limit_bytes",
-           cluster.memory ? Json(cluster.memory->count - cluster.reserve.count) : Json(nullptr)}};
+          {"memory_limit_bytes", cluster.memory ? Json(cluster.memory->count) : Json(nullptr)}};
 }
 
 facade::Input input_of(const Json& question) {

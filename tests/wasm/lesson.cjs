@@ -292,6 +292,22 @@ function wrongAnswers({kind, choices, key: {answer: right}, id, values}) {
   return [id === 'loop-index' ? 'F0' : 'F0 B0 F1'];
 }
 
+/** Page 10 has the command's memory limit, days and cost. */
+async function engineers(browser) {
+  const opened = await open(browser, file, {fragment: '#page=10&tp=4'});
+  const {page} = opened;
+  const {commands: [command]} = await shown(page);
+  const {status, run, error} = told(command);
+  assert.equal(status, 4, 'that layout does not fit');
+  assert.match(await page.textContent('.estimates .verdict'), /does not fit/);
+  const [, limit] = /than its (\S+ GiB)/.exec(error);
+  assert.ok((await page.textContent('.estimates h3')).includes(`limit ${limit}`), limit);
+  const tiles = await page.textContent('.tiles');
+  assert.ok(tiles.includes(`${Number(run.days.toPrecision(4))}days`), tiles);
+  assert.ok(tiles.includes(`${Number((run.cost / 1e3).toPrecision(4))}k USD`), tiles);
+  await closed(opened);
+}
+
 /** How long a slider takes on the longest run of the first pages, and how soon the page stands. */
 async function times(browser) {
   const {page, close} = await open(browser, file, {fragment: '#page=2&p=8&m=32'});
@@ -318,6 +334,7 @@ launch(chromium).then(async (browser) => {
     await addresses(browser);
     await edit(browser);
     await pictures(browser);
+    await engineers(browser);
     for (const student of ['', 'B12345']) await quiz(browser, student);
     await times(browser);
   } finally {
