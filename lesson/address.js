@@ -47,13 +47,15 @@ export function writeAddress(pages, state) {
 /** The state of a fragment; what is missing, unknown or impossible is as the page begins. */
 export function readAddress(pages, fragment) {
   const given = new URLSearchParams(fragment.replace(/^#/, ''));
-  const wanted = Math.round(Number(given.get('page') ?? 1));
-  const page = wanted >= 1 && wanted <= pages.length ? wanted - 1 : 0;
+  const wanted = Number(given.get('page') ?? 1);
+  const page = Number.isInteger(wanted) && wanted >= 1 && wanted <= pages.length ? wanted - 1 : 0;
   const state = {page, values: initialValues(pages[page]), ...SHELL};
   for (const control of pages[page].controls) {
     const text = given.get(control.id);
     const value = text === null ? undefined : valueOf(control, text);
-    if (value !== undefined) state.values[control.id] = value;
+    if (value === undefined) continue;
+    state.values[control.id] = value;
+    pages[page].settle?.(state.values, control.id);
   }
   for (const [key, usual] of Object.entries(SHELL)) {
     const text = given.get(key);

@@ -51,6 +51,14 @@ export function controlElement(control, value, texts, changed) {
   return element('label', {class: 'check'}, checkInput(control, value, changed), name);
 }
 
+/** Shows another value of a slider that stands on the page. */
+export function setControl({id, kind, unit}, value) {
+  const input = document.getElementById(`control-${id}`);
+  if (!input || kind !== 'range') return;
+  input.value = value;
+  input.parentElement.querySelector('output').textContent = `${value}${unit}`;
+}
+
 /** The controls of a page that can be set now. */
 export function shownControls(page, values) {
   return page.controls.filter(({kind, when}) => kind !== 'text' && (!when || when(values)));

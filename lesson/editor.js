@@ -146,7 +146,8 @@ export class OrderEditor {
           element('p', {}, this.texts.say('editor.circle', {waits: words.join(' ')})));
     } else if (message) {
       this.problem.append(
-          element('p', {}, this.texts.say('editor.wrong')), element('pre', {}, message));
+          element('p', {}, this.texts.say('editor.wrong')), element('pre', {}, message),
+          element('p', {}, this.texts.say('editor.hint')));
     }
     this.drawCircle();
   }

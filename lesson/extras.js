@@ -1,7 +1,7 @@
 // What only some pages have beside the picture: the practical's table, the ranks, the figures for
 // engineers. SPDX-License-Identifier: MIT
 import {bar, memoryBarParts, memoryLegend} from '../sim/report/page/bars.js';
-import {element} from '../sim/report/page/dom.js';
+import {element, table} from '../sim/report/page/dom.js';
 import {formatBytes, formatPercent, formatTime, significant} from '../sim/report/page/format.js';
 
 import {nanoseconds} from './result.js';
@@ -42,7 +42,9 @@ export function rankLines(run, ranks, texts) {
         run.devices.map(({device}) => device).filter((device) => rankOf(device, ranks) === rank);
     lines.push(element(
         'li', {},
-        texts.say('ranks', {rank, gpus: gpus.join(', '), forwards, m: run.micro_batches})));
+        texts.say(
+            gpus.length === 1 ? 'rank_of_one' : 'ranks',
+            {rank, gpus: gpus.join(', '), forwards, m: run.micro_batches})));
   }
   const idle = [];
   for (let gpu = 0; gpu < run.devices_in_all; ++gpu)
@@ -103,4 +105,22 @@ export function figureTiles(run, limit, texts) {
   return element(
       'div', {class: 'estimates'}, element('div', {class: 'tiles'}, ...tiles), verdict,
       ...memoryBars(run, limit, texts));
+}
+
+const LECTURE = [
+  ['ResNet-50', '97 MB', '16, 1x', '16, 1x', ''],
+  ['VGG-16', '528 MB', '15-1, 5.28x', '15-1, 2.98x', ''],
+  ['GNMT-8', '1.1 GB', '', '16, 1x', 'straight, 2.95x'],
+];
+
+/** The lecture's table of plans and speed-ups, as PipeDream's paper has it. */
+export function lectureTable(texts) {
+  const heads = [texts.say('lecture.model'), texts.say('lecture.bytes'), '4x4', '2x8', '3x4'];
+  return table(texts.say('lecture.caption'), heads, LECTURE, heads.length);
+}
+
+/** Why a layout of page 10 cannot be: it does not divide the GPUs; '' = another reason. */
+export function layoutProblem({tp, cp, pp, gpus}, texts) {
+  const product = tp * cp * pp;
+  return gpus % product === 0 ? '' : texts.say('cards.divide', {product, gpus});
 }

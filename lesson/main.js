@@ -18,20 +18,44 @@ class Lesson {
     this.open();
     addEventListener('hashchange', () => this.follow());
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.restyle());
-    byId('theme').addEventListener('change', () => this.choose('theme', byId('theme').value));
-    byId('language').addEventListener('change', () => this.choose('lang', byId('language').value));
+    byId('theme').addEventListener('change', () => this.chooseTheme(byId('theme').value));
+    byId('language').addEventListener('change', () => this.chooseLanguage(byId('language').value));
+    addEventListener('beforeprint', () => this.beforePrint());
+    addEventListener('afterprint', () => this.restyle());
   }
 
   /** Goes where the address leads, unless this page wrote it. */
   follow() {
     if (location.hash === this.written) return;
+    const {page} = this.state;
     this.state = readAddress(PAGES, location.hash);
     this.open();
+    if (page === this.state.page) return;
+    scrollTo(0, 0);
+    document.querySelector('h1').focus({preventScroll: true});
   }
 
-  choose(key, value) {
-    this.state[key] = value;
+  chooseTheme(theme) {
+    this.state.theme = theme;
+    this.restyle();
+    this.keep();
+  }
+
+  /** Another language is another page, with what was typed into the quiz. */
+  chooseLanguage(language) {
+    const typed = this.view.quiz.typed();
+    this.state.lang = language;
     this.open();
+    this.view.quiz.retype(typed);
+  }
+
+  /** On paper all answers are open, and the page is light. */
+  beforePrint() {
+    for (const details of document.querySelectorAll('main details')) details.open = true;
+    document.documentElement.dataset.theme = 'light';
+    this.picture.theme = 'light';
+    this.view.restyle();
+    this.view.picture.paint();
   }
 
   /** Builds the page of the state. */
@@ -50,6 +74,7 @@ class Lesson {
     byId('page').replaceChildren(this.view.root);
     this.restyle();
     this.view.update();
+    if (this.isOpen) this.view.showQuiz();
   }
 
   restyle() {
@@ -76,7 +101,12 @@ class Lesson {
     const links = PAGES.map((page, number) => {
       const title = texts.say(`pages.${page.id}.title`);
       const link = element(
-          'a', {href: this.addressOf(number), title, 'aria-label': `${number + 1} ${title}`},
+          'a', {
+            href: this.addressOf(number),
+            'data-page': number,
+            title,
+            'aria-label': `${number + 1} ${title}`
+          },
           String(number + 1));
       if (number === state.page) link.setAttribute('aria-current', 'page');
       return element('li', {}, link);
@@ -90,9 +120,15 @@ class Lesson {
     return writeAddress(PAGES, {...this.state, page: number, values: initialValues(PAGES[number])});
   }
 
-  /** Keeps the state in the address. */
+  /** Keeps the state in the address, and the switches in those of other pages. */
   keep() {
     this.written = writeAddress(PAGES, this.state);
+    const shell = JSON.stringify({...this.state, values: null});
+    if (shell !== this.shell) {
+      for (const link of document.querySelectorAll('a[data-page]'))
+        link.href = this.addressOf(Number(link.dataset.page));
+    }
+    this.shell = shell;
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => history.replaceState(null, '', this.written), 150);
   }
@@ -110,10 +146,16 @@ async function startLesson() {
   const plumbline = await globalThis.openPlumbline();
   for (const [path, content] of Object.entries(globalThis.lessonFiles))
     plumbline.writeFile(`/${path}`, content);
-  globalThis.lesson = new Lesson(plumbline);
+  const lesson = new Lesson(plumbline);
+  globalThis.lesson = lesson;
   byId('version').textContent = `plumbline ${plumbline.version()}`;
-  Object.assign(
-      document.documentElement.dataset, {drawn: performance.now().toFixed(1), ready: 'yes'});
+  document.documentElement.dataset.drawn = performance.now().toFixed(1);
+  // The first picture does not wait for the quiz.
+  setTimeout(() => {
+    lesson.isOpen = true;
+    lesson.view.showQuiz();
+    document.documentElement.dataset.ready = 'yes';
+  });
 }
 
 startLesson().catch((error) => {

@@ -2,8 +2,8 @@
 // scenario of examples/ and settings, so that the command line says the same.
 // SPDX-License-Identifier: MIT
 
-const range = (id, from, to, value, step = 1, unit = '') =>
-    ({kind: 'range', id, from, to, value, step, unit});
+const range = (id, from, to, value, step = 1, unit = '', when = undefined) =>
+    ({kind: 'range', id, from, to, value, step, unit, when});
 const choice = (id, options, value = options[0], when = undefined) =>
     ({kind: 'choice', id, options, value, when});
 const check = (id) => ({kind: 'check', id, value: false});
@@ -61,10 +61,41 @@ function parted(schedule, {p, m, chunks, input}) {
 
 /** Two borders behind layers 1 to 5, the second behind the first. */
 function partitionOf({first, second}) {
-  const a = Math.min(first, 4);
-  const b = Math.max(second, a + 1);
-  return [a, b - a, 6 - b];
+  return [first, second - first, 6 - second];
 }
+
+/** The border that was moved pushes the other one. */
+function pushBorder(values, moved) {
+  if (values.first < values.second) return;
+  if (moved === 'first')
+    values.second = values.first + 1;
+  else
+    values.first = values.second - 1;
+}
+
+/**
+ * Page 8: stages without a flush, some of them on several devices; and what they are to replace.
+ */
+const withoutFlush = {
+  equal: ({p, weights}) => ({
+    title: 'pipedream',
+    settings: [
+      `model.uniform.layers=${p}`, `cluster.devices=${p}`, `schedule.weights=${weights}`,
+      `schedule.micro_batches=${Math.max(4, p)}`, 'schedule.mini_batches=4'
+    ],
+  }),
+  heavy: ({replicas}) => ({
+    title: 'pipedream',
+    settings: [`plan.replicas=[${replicas.replace('-', ',')}]`, 'schedule.mini_batches=2'],
+  }),
+  stalls: ({mib}) => ({
+    title: 'stalls',
+    settings: [
+      'plan={}', 'schedule.name=data-parallel', 'schedule.micro_batches=1',
+      `model.layers.3.parameters=${mib}MiB`, 'model.layers.4.parameters=4MiB'
+    ],
+  }),
+};
 
 function hybridPlan({copies, together}) {
   const d = Number(copies);
@@ -110,13 +141,14 @@ export const PAGES = [
     controls: [range('p', 2, 8, 4), range('m', 1, 32, 8)],
     runs: (v) => ['gpipe', '1f1b'].map((schedule) => equalStages(schedule, v)),
     columns: ['bubble', 'in_flight', 'memory'],
+    opensTable: true,
   },
   {
     id: 'loop',
     example: 'delayed-backward',
     controls: [
       choice('schedule', ['delayed-backward', '1f1b', 'gpipe', 'naive', 'own']),
-      range('m', 2, 8, 4), hidden('order', '')
+      range('m', 2, 8, 4, 1, '', (v) => v.schedule !== 'own'), hidden('order', '')
     ],
     runs: (v) => [{
       title: v.schedule,
@@ -164,6 +196,7 @@ export const PAGES = [
         `schedule.micro_batches=${v.m}`, `cluster.link.latency=${v.latency}ms`
       ],
     }],
+    settle: pushBorder,
     columns: ['busy', 'idle', 'bubble', 'in_flight'],
   },
   {
@@ -187,25 +220,18 @@ export const PAGES = [
   },
   {
     id: 'pipedream',
-    example: (v) => (v.view === 'equal' ? 'pipedream-async' : 'replicas'),
+    example: (v) => ({equal: 'pipedream-async', heavy: 'replicas', stalls: 'planned'})[v.view],
     controls: [
-      choice('view', ['equal', 'heavy']), range('p', 2, 6, 4),
+      choice('view', ['equal', 'heavy', 'stalls']),
+      range('p', 2, 6, 4, 1, '', (v) => v.view === 'equal'),
+      range('mib', 4, 400, 400, 4, ' MiB', (v) => v.view === 'stalls'),
       choice(
           'weights', ['stash', 'vertical-sync', 'two', 'none'], 'stash', (v) => v.view === 'equal'),
       choice('replicas', ['1-1', '2-1', '3-1', '2-2', '1-3'], '3-1', (v) => v.view === 'heavy')
     ],
-    runs:
-        (v) => [{
-          title: 'pipedream',
-          settings: v.view === 'equal' ?
-              [
-                `model.uniform.layers=${v.p}`, `cluster.devices=${v.p}`,
-                `schedule.weights=${v.weights}`, 'schedule.micro_batches=4',
-                'schedule.mini_batches=4'
-              ] :
-              [`plan.replicas=[${v.replicas.replace('-', ',')}]`, 'schedule.mini_batches=2'],
-        }],
+    runs: (v) => [withoutFlush[v.view](v)],
     columns: ['stages', 'bubble', 'in_flight', 'versions', 'memory'],
+    extra: 'lecture',
   },
   {
     id: 'zero_bubble',
@@ -224,7 +250,7 @@ export const PAGES = [
     controls: [
       choice('model', ['llama-70b', 'mixtral-8x7b']),
       choice('preset', ['h100-sxm', 'h200-sxm', 'b200-sxm', 'a100-sxm-80gb']),
-      choice('gpus', ['16', '32', '64', '128', '256', '512'], '128'),
+      choice('gpus', ['32', '64', '128', '256', '512'], '128'),
       choice('tp', ['1', '2', '4', '8'], '8'), choice('cp', ['1', '2', '4']),
       choice('pp', ['1', '2', '4', '8'], '4'),
       choice('ep', ['1', '2', '4', '8'], '1', (v) => v.model === 'mixtral-8x7b'),

@@ -4,9 +4,9 @@ import {numbersInShort} from '../sim/report/page/alike.js';
 import {element} from '../sim/report/page/dom.js';
 
 import {commandLine} from './command_line.js';
-import {controlElement, shownControls} from './controls.js';
+import {controlElement, setControl, shownControls} from './controls.js';
 import {lanesOfValue, OrderEditor} from './editor.js';
-import {figureTiles, practicalTable, rankLines, rankOf} from './extras.js';
+import {figureTiles, layoutProblem, lectureTable, practicalTable, rankLines, rankOf,} from './extras.js';
 import {csvOfLanes, lanesInShort, lanesOfCsv} from './order_text.js';
 import {PAGES} from './page_list.js';
 import {Picture} from './picture.js';
@@ -33,12 +33,18 @@ async function copyText(text, button, texts) {
   }, 1500);
 }
 
+/** The GPU of an order in the address that has no op; -1 = each has some, or there is no order. */
+function laneWithoutOps(order) {
+  return order === null ? -1 : lanesOfValue(order).findIndex((ops) => ops.length === 0);
+}
+
 /** A page as elements; `lesson` has the engine, the state and the texts. */
 export class PageView {
   constructor(lesson, page) {
     const {texts} = lesson;
     Object.assign(this, {lesson, page, texts});
-    this.controls = element('div', {class: 'controls'});
+    const many = page.controls.length > 8 ? ' many' : '';
+    this.controls = element('div', {class: `controls${many}`});
     this.problem = element('pre', {class: 'refusal', role: 'alert'});
     this.problem.hidden = true;
     this.pictureRoot = element('div', {class: 'pictures'});
@@ -49,7 +55,6 @@ export class PageView {
         page.extra === 'editor' ? new OrderEditor(texts, (lanes) => this.ordered(lanes)) : null;
     this.root = element('div', {class: 'lesson'}, this.story(), this.viewPart(), this.questions());
     this.showControls();
-    this.showQuiz();
   }
 
   text(key) {
@@ -61,7 +66,7 @@ export class PageView {
     const {texts} = this;
     const story = element(
         'article', {class: 'story'},
-        element('h1', {}, `${this.lesson.state.page + 1} ${this.text('title')}`),
+        element('h1', {tabindex: -1}, `${this.lesson.state.page + 1} ${this.text('title')}`),
         ...this.text('lead').map((text) => element('p', {}, ...markedUp(text))),
         element('h2', {}, texts.say('shell.look')),
         element(
@@ -92,7 +97,7 @@ export class PageView {
     const {lesson, texts} = this;
     const {page} = lesson.state;
     const link = (number, key) => element(
-        'a', {href: lesson.addressOf(number)},
+        'a', {href: lesson.addressOf(number), 'data-page': number},
         `${texts.say(`shell.${key}`)}: ${texts.say(`pages.${PAGES[number].id}.title`)}`);
     const links = [];
     if (page > 0) links.push(link(page - 1, 'previous'));
@@ -118,7 +123,7 @@ export class PageView {
       });
       return element('label', {}, input, ` ${texts.say(`shell.${key}`)}`);
     };
-    return element(
+    const view = element(
         'div', {class: 'view'}, this.controls, this.editor?.root ?? '', this.problem,
         ...this.pictureAndMore(),
         element('div', {class: 'tools marks'}, box('critical'), box('transfers')),
@@ -126,6 +131,10 @@ export class PageView {
         element(
             'section', {class: 'command-line'}, element('h2', {}, texts.say('shell.command')),
             element('pre', {class: 'command'}, this.command), copy));
+    // What is higher than the window does not stick to it: its lower part could not be reached.
+    const fit = () => view.classList.toggle('tall', view.offsetHeight > innerHeight - 24);
+    new ResizeObserver(fit).observe(view);
+    return view;
   }
 
   /** The picture and what only this page has; figures for engineers stand above it. */
@@ -144,14 +153,21 @@ export class PageView {
     const focused = document.activeElement?.id;
     this.controls.replaceChildren(
         ...shown.map((control) => controlElement(control, values[control.id], texts, (value) => {
-                       values[control.id] = value;
-                       this.changed(control.id);
+                       this.changed(control.id, value);
                      })));
     if (focused?.startsWith('control-')) document.getElementById(focused)?.focus();
   }
 
-  /** Something was moved: what can be set may change, and the page runs anew. */
-  changed() {
+  /** A control has a new value: others may follow it, come or go, and the page runs anew. */
+  changed(id, value) {
+    const {page} = this;
+    const {values} = this.lesson.state;
+    values[id] = value;
+    if (value === 'own') values.order = lanesInShort(this.editor.lanes);
+    if (page.settle) {
+      page.settle(values, id);
+      for (const control of page.controls) setControl(control, values[control.id]);
+    }
     this.showControls();
     this.update();
   }
@@ -163,6 +179,7 @@ export class PageView {
     values.schedule = 'own';
     const select = this.controls.querySelector('#control-schedule');
     if (select) select.value = 'own';
+    this.showControls();
     this.typing = true;
     this.update();
     this.typing = false;
@@ -174,10 +191,14 @@ export class PageView {
     const runs = page.runs(lesson.state.values);
     if (this.editor) this.extra.replaceChildren();
     lesson.keep();
+    const idle = this.editor ? laneWithoutOps(runs[0].order) : -1;
     try {
-      const answers = runs.map((run) => this.ask(run));
-      this.show(answers);
-      this.problem.hidden = true;
+      if (idle >= 0) {
+        this.refuse(this.texts.say('editor.empty', {number: idle}));
+      } else {
+        this.show(runs.map((run) => this.ask(run)));
+        this.problem.hidden = true;
+      }
     } catch (error) {
       if (error.name !== 'PlumblineError') throw error;
       this.refuse(error.message);
@@ -211,9 +232,11 @@ export class PageView {
   show(answers) {
     const {page} = this;
     this.pictureRoot.hidden = false;
-    this.picture.show(answers, page);
+    this.picture.show(answers, {...page, copies: page.ranks?.(this.lesson.state.values)});
     if (this.editor) {
-      if (!this.typing) this.editor.show(lanesOfCsv(answers[0].order_csv));
+      const {order, schedule} = this.lesson.state.values;
+      const lanes = schedule === 'own' ? lanesOfValue(order) : lanesOfCsv(answers[0].order_csv);
+      if (!this.typing) this.editor.show(lanes);
       this.editor.tell('');
     }
     this.showExtra(answers[0].json, answers[0]);
@@ -228,7 +251,9 @@ export class PageView {
       this.editor.tell(message);
       return;
     }
-    this.problem.textContent = message;
+    const {values} = this.lesson.state;
+    const why = this.page.extra === 'cards' ? layoutProblem(values, this.texts) : '';
+    this.problem.textContent = why || message;
     this.problem.hidden = false;
   }
 
@@ -237,12 +262,23 @@ export class PageView {
     if (page.extra === 'ranks')
       this.extra.replaceChildren(rankLines(json, page.ranks(lesson.state.values), texts));
     if (page.extra === 'cards')
-      this.extra.replaceChildren(figureTiles(json, answer.timeline.memory_limit_bytes, texts));
+      this.extra.replaceChildren(
+          figureTiles(json, answer.timeline.memory_limit_bytes, texts), this.launchLine());
+    if (page.extra === 'lecture') this.extra.replaceChildren(lectureTable(texts));
     if (page.extra === 'editor' && lesson.state.values.schedule === 'own')
       this.extra.replaceChildren(
           element('h3', {}, ORDER_FILE),
           element('pre', {}, csvOfLanes(lanesOfValue(lesson.state.values.order))));
     if (page.extra === 'practical') this.fillPractical();
+  }
+
+  /** The command that prints the layout as a launcher's arguments. */
+  launchLine() {
+    const {lesson, page, texts} = this;
+    const [{settings}] = page.runs(lesson.state.values);
+    const command = `${commandLine(lesson.fileOf(page), settings)} --emit megatron`;
+    const body = element('pre', {class: 'command-launch'}, element('code', {}, command));
+    return element('details', {}, element('summary', {}, texts.say('cards.launch')), body);
   }
 
   /** The practical's table is nine runs, so it waits until the slider rests. */
@@ -275,6 +311,7 @@ export class PageView {
           copy: (text, button) => copyText(text, button, texts),
           show: (shown) => this.showAnswer(shown),
         });
+    this.quiz = quiz;
     this.answerRoot = element('div', {class: 'answer-run'});
     quiz.root.append(this.answerRoot);
     this.quizRoot.replaceChildren(quiz.root);

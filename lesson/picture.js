@@ -90,8 +90,10 @@ class Frame {
                 'div', {class: 'tools'}, button('whole', () => this.timeline.showAll()),
                 button('save_svg', () => this.saveSvg()),
                 button('save_png', () => this.savePng()))),
-        element('div', {class: 'frame'}, this.scroller, this.hover), this.lines, this.words,
-        this.table.root);
+        element('div', {class: 'frame'}, this.scroller, this.hover));
+    this.name = element('h3', {});
+    this.told =
+        element('div', {class: 'run-told'}, this.name, this.lines, this.words, this.table.root);
   }
 
   /**
@@ -123,11 +125,19 @@ class Frame {
     const {picture, run} = this;
     const {texts} = picture;
     this.heading.textContent = run.title;
+    this.name.textContent = run.title;
+    this.name.hidden = picture.frames.length === 1;
+    if (page.opensTable && !this.table.make) this.table.root.open = true;
     this.lines.replaceChildren(resultLines(run.json, texts, page));
     this.words.textContent = sentence(run.json, run.title, texts);
     this.canvas.setAttribute(
         'aria-label', `${run.title}. ${this.words.textContent} ${texts.say('shell.keys')}`);
     this.table.show(() => deviceTable(run.json, run.title, page.columns, texts));
+  }
+
+  remove() {
+    this.root.remove();
+    this.told.remove();
   }
 
   saveSvg() {
@@ -157,7 +167,8 @@ export class Picture {
     this.hint = element('p', {class: 'remark', role: 'status'});
     this.legend = element('ul', {class: 'legend'});
     this.runs = element('div', {});
-    root.append(this.runs, this.legend, this.hint);
+    this.told = element('div', {class: 'told'});
+    root.append(this.runs, this.legend, this.hint, this.told);
   }
 
   /**
@@ -167,15 +178,17 @@ export class Picture {
   show(runs, page) {
     this.apart = page.ranks !== undefined;
     const reports = reportsOf(runs.map(decoded));
-    while (this.frames.length > runs.length) this.frames.pop().root.remove();
+    while (this.frames.length > runs.length) this.frames.pop().remove();
     runs.forEach((run, i) => {
       if (!this.frames[i]) {
         this.frames.push(new Frame(this, i));
         this.runs.append(this.frames[i].root);
+        this.told.append(this.frames[i].told);
       }
       this.frames[i].take(run, reports[i]);
     });
     this.paint();
+    this.told.classList.toggle('several', runs.length > 1);
     for (const frame of this.frames) frame.tell(page);
     this.showLegend(reports[0]?.classes);
   }

@@ -12,9 +12,9 @@ const STORE = 'plumbline-lesson';
  */
 export class Answers {
   constructor() {
-    this.all = {};
+    this.all = Object.create(null);
     try {
-      this.all = JSON.parse(localStorage.getItem(STORE)) ?? {};
+      Object.assign(this.all, JSON.parse(localStorage.getItem(STORE)));
     } catch {
       // Some browsers keep nothing for pages from a disk. The answers are then those since the page
       // was opened.
@@ -22,18 +22,31 @@ export class Answers {
   }
 
   of(student) {
-    return this.all[student] ?? {};
+    return this.all[student.toLowerCase()] ?? {};
   }
 
+  /** A right answer stays, whatever is tried behind it. */
   keep(student, question, answer, right) {
-    const tries = (this.of(student)[question]?.tries ?? 0) + 1;
-    this.all[student] = {...this.of(student), [question]: {answer, tries, right}};
+    const before = this.of(student)[question];
+    const tries = (before?.tries ?? 0) + 1;
+    const kept = before?.right && !right ? {...before, tries} : {answer, tries, right};
+    this.all[student.toLowerCase()] = {...this.of(student), [question]: kept};
     try {
       localStorage.setItem(STORE, JSON.stringify(this.all));
     } catch {
       // See above.
     }
   }
+}
+
+/**
+ * What an error of input says, without its place: "'abc' is no number; write a number of GPUs,
+ * such as 4".
+ */
+function wordsOf({message, problems}) {
+  const [first] = problems ?? [];
+  if (!first) return message;
+  return first.help ? `${first.message}; ${first.help}` : first.message;
 }
 
 /** One question: its words, a field for the answer, and what the engine says of it. */
@@ -106,6 +119,14 @@ class Question {
     }
   }
 
+  /**
+   * Whether what the engine says of a wrong answer is no solution: an order of one's own, or a run
+   * that may be seen before.
+   */
+  get tellsAtOnce() {
+    return this.question.kind === 'order' || this.question.run !== null;
+  }
+
   showKept() {
     const kept = this.quiz.kept(this.question.id);
     if (!kept) return;
@@ -124,20 +145,26 @@ class Question {
 
   check() {
     const {quiz, question, answer} = this;
-    if (answer === '') return;
     this.more.replaceChildren();
+    if (answer === '') {
+      this.root.dataset.right = 'unread';
+      this.verdict.className = 'verdict over';
+      this.verdict.textContent = quiz.texts.say('quiz.empty');
+      return;
+    }
     let told;
     try {
       told = quiz.plumbline.ask({ask: 'check', student: quiz.student, id: question.id, answer});
     } catch (error) {
       this.root.dataset.right = 'unread';
       this.verdict.className = 'verdict over';
-      this.verdict.textContent = error.message;
+      this.verdict.textContent = wordsOf(error);
       return;
     }
     quiz.keep(question.id, answer, told.right);
-    this.tell(told.right, told.said);
-    if (!told.shown) return;
+    const isTold = told.right || this.tellsAtOnce || quiz.kept(question.id).tries > 1;
+    this.tell(told.right, isTold ? told.said : quiz.texts.say('quiz.again'));
+    if (!told.shown || !isTold) return;
     const show = element('button', {type: 'button'}, quiz.texts.say('quiz.show'));
     show.addEventListener('click', () => quiz.show(told.shown));
     this.more.append(show);
@@ -189,12 +216,23 @@ export class Quiz {
       this.questions = this.plumbline.ask({ask: 'questions', student: this.student}).questions;
     } catch (error) {
       this.questions = [];
-      this.refusal.textContent = error.message;
+      this.refusal.textContent = wordsOf(error);
     }
     const own = this.questions.filter(({page}) => page === this.page + 1);
-    this.list.append(...own.map((question) => new Question(this, question).root));
+    this.forms = own.map((question) => new Question(this, question));
+    this.list.append(...this.forms.map((form) => form.root));
     this.root.hidden = own.length === 0 && this.questions.length > 0;
+    this.score.hidden = this.questions.length === 0;
     this.showCode();
+  }
+
+  /** What stands in the fields, by question. */
+  typed() {
+    return Object.fromEntries(this.forms.map((form) => [form.question.id, form.answer]));
+  }
+
+  retype(typed) {
+    for (const form of this.forms) form.answer = typed[form.question.id] ?? '';
   }
 
   kept(id) {

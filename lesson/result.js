@@ -16,20 +16,25 @@ export function sameShare(a, b) {
   return formatPercent(a) === formatPercent(b);
 }
 
-/** How many positions the formula counts: the stages, or with several on a device, the devices. */
-function positionsOf(run) {
-  return Math.max(...run.devices.map(({stages}) => stages.length)) > 1 ? run.devices.length :
-                                                                         run.stages;
+/**
+ * How many positions the formula counts: the stages, or where devices have several, the devices of
+ * a copy.
+ */
+function positionsOf(run, copies) {
+  const most = Math.max(...run.devices.map(({stages}) => stages.length));
+  return most > 1 ? run.devices.length / copies : run.stages;
 }
 
-function formulaLine(run) {
+function formulaLine(run, texts, copies) {
   const {base} = run.bubble_terms;
-  const chunks = run.stages / positionsOf(run);
-  const values =
-      `p = ${positionsOf(run)}, ${chunks > 1 ? `v = ${chunks}, ` : ''}m = ${run.micro_batches}`;
-  const equals = base.formula?.includes('=') ? '' : '= ';
-  const how = base.formula ? `${equals}${base.formula}, ${values}` : '';
-  return [formatPercent(base.bubble_fraction), how];
+  if (!base.formula) return [formatPercent(base.bubble_fraction), ''];
+  const p = positionsOf(run, copies);
+  const chunks = /\bv\b/.test(base.formula) ? `v = ${run.stages / p}, ` : '';
+  const formula = base.formula.includes('=') ? texts.say('result.from', {formula: base.formula}) :
+                                               `= ${base.formula}`;
+  return [
+    formatPercent(base.bubble_fraction), `${formula}, p = ${p}, ${chunks}m = ${run.micro_batches}`
+  ];
 }
 
 /** The reasons for which the simulation differs from the formula, as one sentence; '' = none. */
@@ -55,13 +60,13 @@ function line(name, value, ...more) {
 function overheadLine(run, texts) {
   const {base} = run.bubble_terms;
   const formula = base.formula === '(p-1)/(m+p-1)' ?
-      ` = (p-1)/m, p = ${positionsOf(run)}, m = ${run.micro_batches}` :
+      ` = (p-1)/m, p = ${positionsOf(run, 1)}, m = ${run.micro_batches}` :
       '';
   return line(texts.say('result.overhead'), formatPercent(run.bubble_overhead), formula);
 }
 
 /** Formula, simulation, the tick or the reasons, and what else is told of a run. */
-export function resultLines(run, texts, {showsOverhead = false} = {}) {
+export function resultLines(run, texts, {showsOverhead = false, copies = 1} = {}) {
   const lines = [];
   const terms = run.bubble_terms;
   if (terms) {
@@ -69,7 +74,8 @@ export function resultLines(run, texts, {showsOverhead = false} = {}) {
     const equal = sameShare(terms.base.bubble_fraction, terms.bubble_fraction);
     const tick = element('span', {class: 'tick'}, `✓ ${texts.say('result.equal')}`);
     lines.push(line(
-        texts.say(terms.base.formula ? 'result.formula' : 'result.none'), ...formulaLine(run)));
+        texts.say(terms.base.formula ? 'result.formula' : 'result.none'),
+        ...formulaLine(run, texts, copies)));
     lines.push(line(
         texts.say('result.simulated'), formatPercent(terms.bubble_fraction),
         equal ? tick : reasons(run, texts), isSteady ? ` (${texts.say('result.steady')})` : ''));
@@ -78,6 +84,8 @@ export function resultLines(run, texts, {showsOverhead = false} = {}) {
   }
   if (showsOverhead) lines.push(overheadLine(run, texts));
   lines.push(line(texts.say('result.iteration'), formatTime(nanoseconds(run.iteration_time_s), 6)));
+  if (run.communication_stall_fraction > 0)
+    lines.push(line(texts.say('result.stalls'), formatPercent(run.communication_stall_fraction)));
   if (run.period_s !== null)
     lines.push(line(texts.say('result.period'), formatTime(nanoseconds(run.period_s), 6)));
   const most = (key) => Math.max(...run.devices.map((device) => device[key]));

@@ -24,7 +24,7 @@ export function fillIn(text, values) {
 /** The texts of the lesson in one language. */
 export class Texts {
   constructor(language) {
-    this.language = language in LANGUAGES ? language : 'en';
+    this.language = Object.hasOwn(LANGUAGES, language) ? language : 'en';
     this.missing = new Set();
   }
 

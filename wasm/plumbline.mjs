@@ -86,11 +86,25 @@ function inputOf(scenario) {
 
 /** The bytes of the module, which stand in the engine's script as compressed text. */
 async function moduleBytes() {
-  const packed = Uint8Array.from(atob(globalThis.plumblineModule), (letter) => letter.charCodeAt(0));
-  const reader = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip')).getReader();
+  const letters = atob(globalThis.plumblineModule);
+  const packed = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; ++i) packed[i] = letters.charCodeAt(i);
+  const source = new ReadableStream({
+    start(controller) {
+      controller.enqueue(packed);
+      controller.close();
+    },
+  });
   const parts = [];
+  const reader = source.pipeThrough(new DecompressionStream('gzip')).getReader();
   for (let part = await reader.read(); !part.done; part = await reader.read()) parts.push(part.value);
-  return new Uint8Array(await new Blob(parts).arrayBuffer());
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }
 
 /** Opens the engine. The folder of plumbline_engine.js is that of this module, or the page has it as a script. */

@@ -47,7 +47,7 @@ export const et = {
     throughput: 'Näiteid sekundis',
     peak: 'GPU suurim mälukasutus',
     in_flight: 'Kõige rohkem korraga töös',
-    waits: 'ootab lülisid',
+    stalls: 'Lülide ootamine, kogu ajast',
   },
   terms: {
     uneven_stages: 'ebavõrdsed etapid',
@@ -65,7 +65,7 @@ export const et = {
   causes: {
     fill: 'täitumine',
     drain: 'tühjenemine',
-    dependency: 'teise GPU ootamine',
+    dependency: 'sisendi ootamine',
     transfer: 'lüli ootamine',
     all_reduce: 'all-reduce\'i ootamine',
     rendezvous: 'ülekande teise otsa ootamine',
@@ -99,14 +99,15 @@ export const et = {
     schedule: 'Ajakava',
     cost: 'Operatsiooni püsikulu',
     fixed: 'Mis jääb samaks',
-    first: 'Etappide 0 ja 1 piir, pärast kihti',
-    second: 'Etappide 1 ja 2 piir, pärast kihti',
+    first: 'Etapi 0 kihid',
+    second: 'Etappide 0 ja 1 kihid kokku',
     latency: 'Lüli latentsus',
     copies: 'Ranke',
     batch: 'Näiteid minipaketis',
     bandwidth: 'Lüli ribalaius',
     together: 'Mõlemad etapid ranki esimesel GPU-l',
-    view: 'Mudel',
+    view: 'Mis jookseb',
+    mib: 'Ühe kihi kaalud',
     weights: 'Kaalude versioonid',
     replicas: 'Iga etapi GPU-sid',
     chunks: 'Etappe GPU kohta',
@@ -133,6 +134,7 @@ export const et = {
     micro_batch: 'mikropakett: 16 näidet',
     equal: 'võrdsed etapid',
     heavy: 'raske esimene etapp',
+    stalls: 'andmeparalleelsus 8 GPU-l',
     stash: 'varu: tagasikäigul on edasikäigu kaalud',
     'vertical-sync': 'vertikaalne sünkroonimine: kõigil etappidel sama versioon',
     two: '2BW: kaks versiooni',
@@ -149,6 +151,9 @@ export const et = {
     circle: 'Ükski operatsioon ei saa joosta: see on tupik. {waits}',
     waits: 'GPU {number} on operatsiooni {op} juures, mis ootab operatsiooni {other}.',
     wrong: 'Mootor ei võta seda järjekorda vastu:',
+    hint:
+        'Operatsioon on F või B ja mikropaketi number, näiteks F0. Igal GPU-l on igaüks neist üks kord.',
+    empty: 'GPU-l {number} ei ole operatsioone.',
     csv: 'order.csv',
   },
   practical: {
@@ -173,6 +178,8 @@ export const et = {
     code_help:
         'Kodutöö jaoks. Selles on sinu vastused; `plumbline grade KOOD` kontrollib need uuesti.',
     answer: 'Sinu vastus',
+    empty: 'Vastust veel ei ole.',
+    again: 'Proovi uuesti. Alates teisest katsest ütleb mootor, mis ta saab.',
     score: '{right} õiget, kokku {all}',
     shown: 'Selle vastuse jooks',
   },
@@ -197,7 +204,7 @@ export const et = {
       ],
       look: [
         'Muuda m-i. Pilt läheb pikemaks, punase osakaal jääb samaks.',
-        'Muuda p-d. Iga järgmine GPU lisab jõudeaega, aga mitte kiirust.',
+        'Muuda p-d. Igal järgmisel GPU-l on oma etapp, nii et mudel läheb pikemaks, ja jooks samuti. GPU tööaeg jääb samaks; jõudeaja osakaal kasvab väärtuseni (p-1)/p.',
         'Osuta punasele: seal on kirjas, mida GPU ootab.',
       ],
       course: [
@@ -223,12 +230,12 @@ export const et = {
       title: 'Täitumine ja tühjenemine',
       lead: [
         '*GPipe* teeb kõigepealt kõik edasikäigud, siis kõik tagasikäigud. Nii võtab GPU järgmise mikropaketi siis, kui järgmine GPU töötab veel eelmisega.',
-        'Kaks tühimikku jäävad. Konveier *täitub*: GPU p-1 ootab oma esimest sisendit. Konveier *tühjeneb*: GPU p-1 on lõpetanud, GPU 0 ei ole. Kokku on iga GPU jõude p-1 mikropaketi aja, kogu aeg on m+p-1 mikropaketti: (p-1)/(m+p-1).',
+        'Jõudeaeg jääb kolme kohta. Enne: konveier *täitub* ja GPU p-1 ootab oma esimest sisendit. Keskel: GPU 0 on oma edasikäigud teinud ja ootab GPU 1 esimest gradienti. Pärast: konveier *tühjeneb*. Igal GPU-l on neid kokku p-1 mikropaketi aeg, kogu aeg on m+p-1 mikropaketti: (p-1)/(m+p-1).',
         'Mulliks kutsutakse kahte arvu. Jõudeaeg / kogu aeg on (p-1)/(m+p-1). Jõudeaeg / tööaeg on (p-1)/m. Nelja etapi ja 16 mikropaketi korral on esimene 15,79 % ja teine 18,75 %. Mõlemad on õiged. Esimese juurde kuulub kasutegur 84,21 %.',
       ],
       look: [
         'Vali naiivse asemel GPipe. Samad operatsioonid võtavad vähem aega.',
-        'Kahekordista m. Tühimikud jäävad p-1 mikropaketi laiuseks, ülejäänu läheb pikemaks.',
+        'Kahekordista m. GPU jõudeaeg jääb p-1 mikropaketi pikkuseks, ülejäänu läheb pikemaks.',
         'Muuda p-d, kui m = 16. Sügavad konveierid vajavad palju mikropakette.',
       ],
     },
@@ -240,8 +247,8 @@ export const et = {
         'Erinevus on allpool: kui palju mikropakette on *korraga töös*, see tähendab, kui palju aktivatsioone GPU hoiab. GPipe hoiab m, 1F1B hoiab min(m, p-s).',
       ],
       look: [
-        'Muuda m-i. GPipe\'i mälukasutus kasvab, 1F1B oma jääb samaks.',
-        'Võrdle jõudeaja põhjusi. 1F1B on osa neist nihutanud, aga pole ühtegi kaotanud.',
+        'Muuda m-i. GPipe\'i mälukasutus kasvab, 1F1B oma jääb alates m = p samaks.',
+        'Võrdle jõudeaja põhjusi: summad on samad. 1F1B ootab teistes kohtades.',
       ],
     },
     loop: {title: 'Tsükkel, mis näeb välja nagu 1F1B'},

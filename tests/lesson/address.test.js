@@ -22,6 +22,7 @@ test('what is written is read again, for every control of every page', () => {
       for (const value of values) {
         const state = {...readAddress(PAGES, `#page=${number + 1}&lang=et&student=B%201&embed=1`)};
         state.values = {...state.values, [control.id]: value};
+        page.settle?.(state.values, control.id);
         assert.deepEqual(
             readAddress(PAGES, writeAddress(PAGES, state)), state,
             `${page.id} ${control.id} ${value}`);
@@ -40,6 +41,7 @@ test('values that a control does not have are the nearest, or those of the begin
   assert.equal(valueOf({kind: 'choice', options: ['a']}, 'b'), undefined);
   assert.equal(readAddress(PAGES, '#page=0').page, 0);
   assert.equal(readAddress(PAGES, '#page=11').page, 0);
+  assert.equal(readAddress(PAGES, '#page=1.5').page, 0);
   assert.equal(readAddress(PAGES, '#page=x').page, 0);
   assert.equal(readAddress(PAGES, '#theme=red').theme, 'auto');
 });

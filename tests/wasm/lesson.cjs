@@ -20,12 +20,10 @@ const PAGES = 10;
 /** What the page shows: the commands, and of each run the numbers in its lines. */
 const shown = (page) => page.evaluate(() => ({
   commands: document.querySelector('.command').textContent.split('\n'),
-  runs: [...document.querySelectorAll('.pictures section.run')].map((run) => ({
-    title: run.querySelector('h3').textContent,
+  runs: [...document.querySelectorAll('.pictures .run-told')].map((run) => ({
     words: run.querySelector('.sentence').textContent,
     lines: Object.fromEntries([...run.querySelectorAll('.lines tr')].map(
         (row) => [row.cells[0].textContent, row.cells[1].textContent])),
-    label: run.querySelector('canvas').ariaLabel,
   })),
   hidden: document.querySelector('.pictures').hidden,
   refused: document.querySelector('.refusal').hidden ? '' : document.querySelector('.refusal').textContent,
@@ -158,6 +156,27 @@ async function addresses(browser) {
   assert.equal(await wrong.page.isVisible('.controls'), false);
   assert.ok(await wrong.page.isVisible('.pictures canvas'));
   await closed(wrong);
+  const student = await open(browser, file, {fragment: '#page=1'});
+  await student.page.fill('#student', 'B12345');
+  await student.page.keyboard.press('Tab');
+  await student.page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+  await student.page.click('.turn a');
+  await student.page.waitForFunction(() => document.querySelector('h1').textContent.startsWith('2'));
+  assert.equal(await student.page.inputValue('#student'), 'B12345', 'the student number goes from page to page');
+  assert.equal(await student.page.evaluate(() => scrollY), 0);
+  assert.equal(await student.page.evaluate(() => document.activeElement.tagName), 'H1');
+  const field = student.page.locator('form[data-question="fill-share"] input[type="text"]');
+  await field.fill('12');
+  await student.page.selectOption('#theme', 'light');
+  await student.page.selectOption('#language', 'et');
+  assert.equal(await field.inputValue(), '12', 'what was typed stays');
+  await closed(student);
+  const border = await open(browser, file, {fragment: '#page=6'});
+  await border.page.focus('#control-first');
+  await border.page.keyboard.press('End');
+  assert.equal(await border.page.inputValue('#control-second'), '5', 'a border pushes the other one');
+  await agree(border.page);
+  await closed(border);
   const estonian = await open(browser, file, {fragment: '#page=1&lang=et'});
   assert.equal(await estonian.page.textContent('h1'), '1 Üks GPU korraga');
   assert.equal(await estonian.page.evaluate(() => document.documentElement.lang), 'et');
@@ -173,6 +192,9 @@ async function addresses(browser) {
 async function edit(browser) {
   const opened = await open(browser, file, {fragment: '#page=4'});
   const {page} = opened;
+  await page.selectOption('#control-schedule', 'own');
+  assert.equal(await page.inputValue('.fields input[data-gpu="0"]'), 'F0 F1 B0 F2 B1 F3 B2 B3', 'it begins with what was shown');
+  assert.equal(await page.locator('#control-m').count(), 0);
   const order = () => page.textContent('.extra pre');
   await page.focus('.lane[data-gpu="1"] [data-at="2"]');
   await page.keyboard.press('Alt+ArrowLeft');
@@ -194,6 +216,8 @@ async function edit(browser) {
   assert.match(await page.textContent('.problem'), /deadlock.*GPU 1 is at 1B0, which waits for 1F0/);
   await page.screenshot({path: path.join(folder, 'deadlock.png')});
   await clean(page, 'a deadlock');
+  await page.fill('.fields input[data-gpu="1"]', '');
+  assert.match(await page.textContent('.problem'), /GPU 1 has no op/);
   await page.fill('.fields input[data-gpu="1"]', 'F1 B0 F0 X1');
   assert.match(await page.textContent('.problem'), /refuses.*X1/s);
   await page.waitForTimeout(300);
@@ -216,8 +240,7 @@ async function pictures(browser) {
     assert.ok(download.suggestedFilename().endsWith(ending));
     assert.equal(fs.readFileSync(await download.path(), 'latin1').slice(0, begin.length), begin);
   }
-  await page.click('summary:has-text("The same in numbers") >> nth=0');
-  assert.equal(await page.locator('.numbers table tbody tr').count(), 4);
+  assert.equal(await page.locator('.numbers table tbody tr').count(), 8, 'both tables of page 3 are open');
   await page.check('#critical');
   await page.waitForTimeout(300);
   assert.ok(page.url().endsWith('critical=1'));
@@ -250,6 +273,7 @@ async function quiz(browser, student) {
     await page.evaluate((target) => location.assign(target), `#page=${question.page}&student=${student}`);
     await page.waitForFunction((number) => document.querySelector('h1').textContent.startsWith(`${number} `), question.page);
     for (const other of wrongAnswers(question)) {
+      await answer(page, question.id, other);
       const {right, said} = await answer(page, question.id, other);
       assert.equal(right, 'no', `${question.id}: ${other}: ${said}`);
       assert.ok(said.length > 20, `${question.id}: a wrong answer is told why: ${said}`);
@@ -296,6 +320,10 @@ function wrongAnswers({kind, choices, key: {answer: right}, id, values}) {
 async function engineers(browser) {
   const opened = await open(browser, file, {fragment: '#page=10&tp=4'});
   const {page} = opened;
+  assert.equal(await page.locator('.numbers table').count(), 0);
+  await page.click('summary:has-text("The same in numbers")');
+  await page.locator('.numbers table').waitFor();
+  assert.equal(await page.locator('.numbers table tbody tr').count(), 32, 'a row for each group of GPUs');
   const {commands: [command]} = await shown(page);
   const {status, run, error} = told(command);
   assert.equal(status, 4, 'that layout does not fit');

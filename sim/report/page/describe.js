@@ -40,7 +40,7 @@ export function gapTexts(cause, length) {
 }
 
 function deviceName(run, slot) {
-  return `device ${run.layout.devices[slot]}`;
+  return run.nameOf ? run.nameOf([slot]) : `device ${run.layout.devices[slot]}`;
 }
 
 /** Where an item runs: "device 1", "device 0 to device 1", "the group of device 1", "no device". */
