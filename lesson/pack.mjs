@@ -21,8 +21,11 @@ function modulesOf(path, found = []) {
   return found;
 }
 
+/** Comments that fill lines of their own. */
+const COMMENT = /^\s*(\/\/.*|\/\*[^]*?\*\/)\n/gm;
+
 /** The text of a module as part of one program. */
-const plain = (path) => textOf(path).replace(IMPORT, '').replace(/^export /gm, '');
+const plain = (path) => textOf(path).replace(IMPORT, '').replace(/^export /gm, '').replace(COMMENT, '');
 
 /** The examples that pages begin with, by their paths, and the files that those name. */
 async function examples() {
