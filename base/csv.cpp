@@ -20,8 +20,8 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
-CsvReader::CsvReader(std::shared_ptr<const Source> source, Diagnostics& problems)
-    : source_(std::move(source)), problems_(&problems) {
+CsvReader::CsvReader(std::shared_ptr<const Source> source, Diagnostics& problems, CsvForm form)
+    : source_(std::move(source)), problems_(&problems), form_(form) {
   check_characters();
 }
 
@@ -71,7 +71,7 @@ bool CsvReader::skip_to_row() {
   while (!at_end()) {
     const std::size_t end = std::min(text.find('\n', at_), text.size());
     const std::string_view line = text.substr(at_, end - at_);
-    if (!trimmed(line).empty() && line.front() != '#') return true;
+    if (!trimmed(line).empty() && !(form_.has_comments && line.front() == '#')) return true;
     at_ = end;
     if (!at_end()) advance();
   }
@@ -96,7 +96,7 @@ std::string CsvReader::read_quoted(const Mark& opening) {
 
 /// An unquoted field, up to its comma or the end of its line.
 std::string CsvReader::read_plain(std::size_t begin) {
-  while (!at_end() && peek() != ',' && peek() != '\n') advance();
+  while (!at_end() && peek() != form_.separator && peek() != '\n') advance();
   const std::string_view raw = std::string_view(source_->text).substr(begin, at_ - begin);
   if (const std::size_t quote = raw.find('"'); quote != std::string_view::npos) {
     error(mark(begin + quote, 1), "a quote stands within a field that has none around it",
@@ -110,7 +110,8 @@ bool CsvReader::next(CsvRow& row) {
   row.count = 0;
   if (!skip_to_row()) return false;
   while (true) {
-    while (!at_end() && kBlanks.find(peek()) != std::string_view::npos) advance();
+    while (!at_end() && peek() != form_.separator && kBlanks.find(peek()) != std::string_view::npos)
+      advance();
     const std::size_t begin = at_;
     CsvField field;
     if (!at_end() && peek() == '"') {
@@ -120,12 +121,12 @@ bool CsvReader::next(CsvRow& row) {
       field.mark = opening;
       if (line_ == opening.line) field.mark.length = mark(begin, at_ - begin).length;
       const std::size_t after = at_;
-      while (!at_end() && peek() != ',' && peek() != '\n') advance();
+      while (!at_end() && peek() != form_.separator && peek() != '\n') advance();
       const std::string_view rest = std::string_view(source_->text).substr(after, at_ - after);
       if (!trimmed(rest).empty()) {
         const std::size_t blanks = rest.find_first_not_of(kBlanks);
         error(mark(after + blanks, trimmed(rest).size()),
-              "text stands between a closing quote and the comma",
+              "text stands between a closing quote and the separator",
               "a quote within quotes is written twice");
       }
     } else {

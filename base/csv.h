@@ -17,7 +17,13 @@ struct CsvField {
   Mark mark;
 };
 
-/// One row with at least one field. `count` counts all fields; `fields` holds at most\n///
+/// How a table is written.
+struct CsvForm {
+  char separator = ',';
+  bool has_comments = true;  ///< Lines that begin with '#' are skipped.
+};
+
+/// One row with at least one field. `count` counts all fields; `fields` holds at most
 /// kMaxCsvFields.
 struct CsvRow {
   std::vector<CsvField> fields;
@@ -28,13 +34,13 @@ struct CsvRow {
 inline constexpr std::size_t kMaxCsvFields = 100;
 
 /// Reads rows that end in LF or CRLF. A field in quotes may hold commas, line ends and doubled
-/// quotes (RFC 4180, section 2). Blank lines and lines that begin with '#' are skipped. It knows no
-/// header and no columns.
+/// quotes (RFC 4180, section 2). Blank lines are skipped, and lines that begin with '#', unless the
+/// form has no comments. It knows no header and no columns.
 class CsvReader {
  public:
   /// Errors, added to `problems`: bytes that are not UTF-8, and control characters. Then there are
   /// no rows.
-  CsvReader(std::shared_ptr<const Source> source, Diagnostics& problems);
+  CsvReader(std::shared_ptr<const Source> source, Diagnostics& problems, CsvForm form = {});
 
   /// Reads the next row; false at the end. Errors, added to `problems`: a quote that does not
   /// close, text after a closing quote, a quote within a field that is not in quotes.
@@ -53,6 +59,7 @@ class CsvReader {
 
   std::shared_ptr<const Source> source_;
   Diagnostics* problems_;
+  CsvForm form_;
   std::size_t at_ = 0;
   std::size_t line_begin_ = 0;
   int line_ = 1;

@@ -99,6 +99,7 @@ void add_check(CLI::App& app, int& exit_code) {
       ->type_name("CONDITION")
       ->expected(1)
       ->take_all()
+      ->allow_extra_args(false)
       ->excludes(graph);
   add_record_check(*command, *arguments);
   command->callback([arguments, &exit_code] {

@@ -30,7 +30,7 @@ struct GradeArguments {
 std::string title_of(const Grade& grade) {
   const std::string number =
       grade.student.empty() ? std::string("the course's figures") : grade.student;
-  return grade.name.empty() ? number : grade.name + ", " + number;
+  return grade.name.empty() ? number : printable(grade.name) + ", " + number;
 }
 
 /// An answer on one line.
@@ -104,7 +104,9 @@ int grade(const GradeArguments& arguments) {
   if (!arguments.file.empty()) {
     const auto source = read_file(arguments.file, kLargestCodeFile);
     if (!source) return fail(source.problems());
-    for (Grade& one : grade_file(*source, problems)) grades.push_back(std::move(one));
+    std::vector<std::string> notes;
+    for (Grade& one : grade_file(*source, problems, notes)) grades.push_back(std::move(one));
+    for (const std::string& note : notes) say(fmt::format("note: {}: {}\n", arguments.file, note));
   }
   // The others are graded, too, where one code is damaged.
   if (!grades.empty() || problems.empty()) {

@@ -37,6 +37,9 @@ Result<QuizSheet> sheet_of(const std::string& text, const QuizArguments& argumen
     if (arguments.key) sheet.keys.push_back(answer_of(one));
     sheet.questions.push_back(std::move(one));
   }
+  if (sheet.questions.empty())
+    return input_error(
+        {}, fmt::format("page {} of the lesson has no question", arguments.page_of_lesson));
   return sheet;
 }
 

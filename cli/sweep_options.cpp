@@ -27,7 +27,8 @@ void add_row_options(CLI::App& command, RowOptions& options) {
           "may be repeated")
       ->type_name("CONDITION")
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   command.add_flag("--pareto{memory}", options.pareto,
                    "only rows that no other beats in both throughput and peak memory; "
                    "--pareto=cost,days: in both cost and days");

@@ -253,6 +253,12 @@ export class Quiz {
       return;
     }
     const answers = Object.fromEntries(given.map(([id, {answer, tries}]) => [id, {answer, tries}]));
-    this.code.value = this.plumbline.ask({ask: 'code', student: this.student, answers}).code;
+    try {
+      this.code.value = this.plumbline.ask({ask: 'code', student: this.student, answers}).code;
+    } catch (error) {
+      // What the browser has kept may be of another version; the page goes on without a code.
+      this.code.value = '';
+      this.refusal.textContent = wordsOf(error);
+    }
   }
 }

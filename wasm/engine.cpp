@@ -131,6 +131,7 @@ Json simulate(const Json& question) {
 Json sweep(const Json& question) {
   facade::Selection selection;
   selection.objective = question.value("objective", selection.objective);
+  const plumbline::MemoryFiles files(question.value("files", plumbline::FileTexts{}));
   const auto rows = facade::sweep(input_of(question), settings_of(question), selection);
   if (!rows) return told(rows.error());
   return {{"json", rows->json()}};
@@ -166,8 +167,12 @@ Json check(const Json& question) {
 
 Json code(const Json& question) {
   plumbline::StudentAnswers given{student_of(question), {}};
-  for (const auto& [id, one] : question.at("answers").items())
-    given.answers[id] = {one.at("answer").get<std::string>(), one.value("tries", std::int64_t{1})};
+  for (const auto& [id, one] : question.at("answers").items()) {
+    const Json tries = one.value("tries", Json(1));
+    if (!tries.is_number_integer())
+      return error_of("the tries of '" + id + "' are no whole number");
+    given.answers[id] = {one.at("answer").get<std::string>(), tries.get<std::int64_t>()};
+  }
   const auto made = plumbline::code_of(given);
   if (!made) return told(made.problems());
   return {{"code", *made}};

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +18,15 @@ namespace plumbline {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
+
+/// The answer with usual blanks in place of those that do not break.
+std::string with_usual_blanks(std::string text) {
+  for (const std::string_view mark : {"\u00a0", "\u202f"}) {
+    for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at))
+      text.replace(at, mark.size(), " ");
+  }
+  return text;
+}
 
 std::string trimmed_answer(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kBlanks);
@@ -33,21 +43,50 @@ std::string number_help(const std::string& unit) {
   return fmt::format("write a number of {}, such as 4", unit);
 }
 
+/// The number without its unit behind it, in the plural or the singular: "4 GPUs", "1 GPU".
+std::string without_unit_of_answer(const std::string& number, const std::string& unit) {
+  std::vector<std::string> forms = {lower_case(unit)};
+  if (unit.ends_with('s')) forms.push_back(forms.front().substr(0, unit.size() - 1));
+  if (unit == "micro-batches") forms.emplace_back("micro-batch");
+  if (unit == "%") forms.emplace_back("percent");
+  for (const std::string& form : forms) {
+    if (!form.empty() && number.size() > form.size() && lower_case(number).ends_with(form))
+      return trimmed_answer(std::string_view(number).substr(0, number.size() - form.size()));
+  }
+  return number;
+}
+
+bool has_digit(std::string_view word) {
+  return std::any_of(word.begin(), word.end(), is_digit_of_answer);
+}
+
+/// The GPU that a line of an order names before its colon: "GPU 1: ..."; nothing: another form.
+std::optional<std::size_t> gpu_of_label(std::string_view label) {
+  std::string text = lower_case(trimmed_answer(label));
+  for (const std::string_view noun : {"gpu", "rank", "device"}) {
+    if (text.starts_with(noun)) text = trimmed_answer(std::string_view(text).substr(noun.size()));
+  }
+  const auto number = parse_count(text);
+  if (!number.value || *number.value < 0) return std::nullopt;
+  return static_cast<std::size_t>(*number.value);
+}
+
 }  // namespace
 
 Result<double> number_in_answer(const std::string& text, const std::string& unit) {
-  std::string number = trimmed_answer(text);
+  std::string number = trimmed_answer(with_usual_blanks(text));
   if (std::count(number.begin(), number.end(), ',') == 1 && number.find('.') == number.npos)
     number[number.find(',')] = '.';
   if (unit == "ms") {
     if (const auto time = parse_duration(number); time.value) return seconds(*time.value) * 1e3;
-  } else if (!unit.empty() && number.size() > unit.size() &&
-             lower_case(number).ends_with(lower_case(unit))) {
-    number = trimmed_answer(std::string_view(number).substr(0, number.size() - unit.size()));
+  } else {
+    number = without_unit_of_answer(number, unit);
   }
   const auto value = parse_real(number);
   if (!value.value)
-    return input_error({}, fmt::format("'{}' is no number", clipped(trimmed_answer(text))),
+    return input_error({},
+                       fmt::format("'{}' {}", clipped(trimmed_answer(text)),
+                                   has_digit(number) ? value.problem : "is no number"),
                        number_help(unit));
   return *value.value;
 }
@@ -72,16 +111,17 @@ Result<std::vector<std::int64_t>> numbers_in_answer(const std::string& text, std
   for (std::size_t at = text.find_first_not_of(separators); at != text.npos;) {
     const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
     const std::string word = text.substr(at, end - at);
+    at = text.find_first_not_of(separators, end);
+    if (!has_digit(word)) continue;  // "GPU", "and", "layers"
     const auto number = parse_count(word);
     if (!number.value)
       return input_error({}, fmt::format("'{}' is no whole number", clipped(word)), help);
     numbers.push_back(*number.value);
-    at = text.find_first_not_of(separators, end);
   }
   if (numbers.size() == count) return numbers;
   return input_error(
       {},
-      fmt::format("there are {} in the answer, not {}",
+      fmt::format("the answer has {}, not {}",
                   counted(static_cast<std::int64_t>(numbers.size()), "number", "numbers"), count),
       help);
 }
@@ -103,7 +143,7 @@ Result<std::vector<std::string>> ops_in_answer(const std::string& text) {
       const std::size_t number = at;
       while (at < text.size() && is_digit_of_answer(text[at])) ++at;
       if (at > number && at - number <= digits_at_most && op.size() <= digits_at_most) {
-        ops.push_back(op + text.substr(number, at - number));
+        ops.push_back(op + std::to_string(std::stol(text.substr(number, at - number))));
         continue;
       }
     }
@@ -117,23 +157,36 @@ Result<std::vector<std::string>> ops_in_answer(const std::string& text) {
 
 Result<std::vector<std::vector<std::string>>> order_in_answer(const std::string& text,
                                                               std::size_t lines) {
-  std::vector<std::vector<std::string>> order;
+  std::vector<std::vector<std::string>> order(lines);
+  std::size_t count = 0;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find_first_of("\n;|", at), text.size());
     std::string line = text.substr(at, end - at);
     at = end + 1;
-    if (const std::size_t colon = line.find(':'); colon != line.npos) line.erase(0, colon + 1);
+    std::size_t gpu = count;
+    if (const std::size_t colon = line.find(':'); colon != line.npos) {
+      const std::string label = line.substr(0, colon);
+      const auto named = gpu_of_label(label);
+      if (!named || *named >= lines)
+        return input_error({},
+                           fmt::format("'{}:' names no GPU of 0 to {}", clipped(label), lines - 1),
+                           "a line may begin with its GPU, such as 'GPU 0:'");
+      gpu = *named;
+      line.erase(0, colon + 1);
+    }
     if (trimmed_answer(line).empty()) continue;
     auto ops = ops_in_answer(line);
     if (!ops) return ops.problems();
-    order.push_back(*std::move(ops));
+    if (gpu < lines && !order[gpu].empty())
+      return input_error({}, fmt::format("there are two lines of GPU {}", gpu), "");
+    if (gpu < lines) order[gpu] = *std::move(ops);
+    ++count;
   }
-  if (order.size() == lines) return order;
-  return input_error(
-      {},
-      fmt::format("there is an order of {} in the answer, not of {}",
-                  counted(static_cast<std::int64_t>(order.size()), "GPU", "GPUs"), lines),
-      "write one line for each GPU, or ';' between them");
+  if (count == lines) return order;
+  return input_error({},
+                     fmt::format("there is an order of {} in the answer, not of {}",
+                                 counted(static_cast<std::int64_t>(count), "GPU", "GPUs"), lines),
+                     "write one line for each GPU, or ';' between them");
 }
 
 Result<std::string> choice_in_answer(const std::string& text,

@@ -89,11 +89,11 @@ Question ask_fixed_cost(Figures& figures) {
     const auto at = [&](double factor) {
       return static_cast<std::int64_t>(std::llround(*cost * factor * 1e6));
     };
-    const TwoAndFour less = times_at(run, at(0.98));
-    const TwoAndFour more = times_at(run, at(1.02));
+    const TwoAndFour less = times_at(run, at(1 / 1.02));
+    const TwoAndFour more = times_at(run, at(1 / 0.98));
     const TwoAndFour times = times_at(run, at(1));
     return CheckedAnswer{
-        less.four < less.two && more.two < more.four,
+        less.four <= less.two && more.two <= more.four,
         fmt::format("With a fixed cost of {} ms, 2 micro-batches take {} and 4 take {}.", *cost,
                     ms_text(times.two), ms_text(times.four)),
         run.with({fmt::format("overhead.per_op={} ns", at(1))})};

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/bug.h"
@@ -15,11 +17,41 @@
 namespace plumbline {
 namespace {
 
-/// The field of a row that holds a code; the end where none does.
-std::vector<CsvField>::const_iterator code_in(const CsvRow& row) {
-  return std::find_if(row.fields.begin(), row.fields.end(), [](const CsvField& field) {
-    return field.text.find("PL1-") != field.text.npos;
-  });
+bool has_code(const CsvField& field) { return field.text.find("PL1-") != field.text.npos; }
+
+/// What separates the fields: of the candidates the one that the first line with a code has most
+/// often.
+CsvForm form_of_codes(std::string_view text) {
+  const std::size_t code = text.find("PL1-");
+  if (code == text.npos) return {',', false};
+  const std::size_t before = text.rfind('\n', code);
+  const std::size_t begin = before == text.npos ? 0 : before + 1;
+  const std::string_view line = text.substr(begin, text.find('\n', code) - begin);
+  const auto count = [&](char one) { return std::count(line.begin(), line.end(), one); };
+  char best = ',';
+  for (const char one : {';', '\t'}) {
+    if (count(one) > count(best)) best = one;
+  }
+  return {best, false};
+}
+
+/// Grades the code of a row that has one; nothing, with a problem, where it cannot be read.
+std::optional<Grade> grade_row(const CsvRow& row, std::vector<CsvField>::const_iterator code,
+                               Diagnostics& problems) {
+  if (std::find_if(code + 1, row.fields.end(), has_code) != row.fields.end()) {
+    problems.push_back(input_error(code->mark, "there are two result codes in one line", ""));
+    return std::nullopt;
+  }
+  const auto read = read_code(code->text);
+  if (!read) {
+    for (Diagnostic& one : located(read.problems(), code->mark)) problems.push_back(one);
+    return std::nullopt;
+  }
+  auto grade = grade_of(*read);
+  PLUMBLINE_CHECK(grade, read->student);
+  for (auto field = row.fields.cbegin(); field != code; ++field)
+    grade->name += (grade->name.empty() ? "" : ", ") + field->text;
+  return *std::move(grade);
 }
 
 }  // namespace
@@ -73,29 +105,39 @@ Result<Grade> grade_of(const StudentAnswers& answers) {
   return grade;
 }
 
-std::vector<Grade> grade_file(const std::shared_ptr<const Source>& source, Diagnostics& problems) {
+std::vector<Grade> grade_file(const std::shared_ptr<const Source>& source, Diagnostics& problems,
+                              std::vector<std::string>& notes) {
   std::vector<Grade> grades;
-  CsvReader rows(source, problems);
+  const std::size_t before = problems.size();
+  CsvReader rows(source, problems, form_of_codes(source->text));
+  std::set<std::string> students;
   CsvRow row;
   for (bool first = true; rows.next(row); first = false) {
-    const auto code = code_in(row);
-    if (code == row.fields.end()) {
-      if (!first)
-        problems.push_back(input_error(row.fields.front().mark, "there is no result code here",
-                                       "a code begins with PL1-"));
+    if (row.count > row.fields.size()) {
+      problems.push_back(input_error(
+          row.fields.front().mark,
+          fmt::format("this line has {} fields, more than {}", row.count, kMaxCsvFields), ""));
       continue;
     }
-    const auto read = read_code(code->text);
-    if (!read) {
-      for (Diagnostic& one : located(read.problems(), code->mark)) problems.push_back(one);
-      continue;
+    const auto code = std::find_if(row.fields.cbegin(), row.fields.cend(), has_code);
+    if (code != row.fields.cend()) {
+      auto grade = grade_row(row, code, problems);
+      if (!grade) continue;
+      if (!students.insert(grade->student).second)
+        notes.push_back(fmt::format("line {} is a further code of student number '{}'",
+                                    code->mark.line, grade->student));
+      grades.push_back(*std::move(grade));
+    } else if (first) {
+      notes.push_back(
+          fmt::format("line {} has no code, and counts as a header", row.fields.front().mark.line));
+    } else {
+      problems.push_back(input_error(row.fields.front().mark, "there is no result code here",
+                                     "a code begins with PL1-"));
     }
-    auto grade = grade_of(*read);
-    PLUMBLINE_CHECK(grade, read->student);
-    for (auto field = row.fields.cbegin(); field != code; ++field)
-      grade->name += (grade->name.empty() ? "" : ", ") + field->text;
-    grades.push_back(*std::move(grade));
   }
+  if (grades.empty() && problems.size() == before)
+    problems.push_back(input_error({source, 1, 1, 1}, "there is no result code in this file",
+                                   "a code begins with PL1-"));
   return grades;
 }
 

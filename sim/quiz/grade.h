@@ -47,9 +47,12 @@ struct Grade {
 /// Checks all answers with the engine. Errors: those of questions_for().
 Result<Grade> grade_of(const StudentAnswers& answers);
 
-/// Reads a file with a code in each line (CSV). The fields before the code are the name. A first
-/// line without a code is a header. The grades are in the order of the lines. What is wrong with a
-/// line is added to `problems`, and the line is left out: no code in it, a damaged one.
-std::vector<Grade> grade_file(const std::shared_ptr<const Source>& source, Diagnostics& problems);
+/// Reads a file with a code in each line: CSV with commas, semicolons or tabs, whichever the first
+/// line with a code has. The fields before the code are the name. A first line without a code is a
+/// header, and `notes` say so; they also name students that come twice. The grades are in the order
+/// of the lines. What is wrong with a line is added to `problems`, and the line is left out: no
+/// code in it, two, a damaged one. So is a file without a code.
+std::vector<Grade> grade_file(const std::shared_ptr<const Source>& source, Diagnostics& problems,
+                              std::vector<std::string>& notes);
 
 }  // namespace plumbline

@@ -23,6 +23,7 @@ QuizRun run_of_order(const std::vector<std::vector<std::string>>& order, std::in
                           "model:\n"
                           "  uniform: {{layers: 2, forward: 1 ms, backward: 2 ms}}\n"
                           "cluster: {{devices: 2}}\n"
+                          "plan: {{stages: 2}}\n"
                           "schedule: {{file: order.csv, micro_batches: {}}}\n",
                           m),
               {},
@@ -50,6 +51,19 @@ std::vector<std::string> ops_of_first(const QuizRun& run) {
   const OpLists lists = outcome_of(run).setup.schedule.lists();
   ops.reserve(lists.front().size());
   for (const Op& op : lists.front()) ops.push_back(op_of_loop(op));
+  return ops;
+}
+
+/// The ops of an answer about the loop, which runs whole micro-batches. Errors: those of
+/// ops_in_answer(); an op with a stage.
+Result<std::vector<std::string>> ops_of_loop_in(const std::string& text) {
+  auto ops = ops_in_answer(text);
+  if (!ops) return ops;
+  for (const std::string& op : *ops) {
+    if (op.front() != 'F' && op.front() != 'B')
+      return input_error({}, fmt::format("'{}' has a stage", op),
+                         "the loop runs whole micro-batches: F0 or B0");
+  }
   return ops;
 }
 
@@ -156,7 +170,7 @@ Question ask_loop_order(Figures& figures) {
   question.values = {{"m", std::to_string(m)}};
   question.find_answer = [run] { return ops_text(ops_of_first(run)); };
   question.check = [run](const std::string& text) -> Result<CheckedAnswer> {
-    const auto answer = ops_in_answer(text);
+    const auto answer = ops_of_loop_in(text);
     if (!answer) return answer.problems();
     const std::vector<std::string> ran = ops_of_first(run);
     const bool right = *answer == ran;
@@ -180,7 +194,7 @@ Question ask_loop_index(Figures& figures) {
   question.values = {{"m", std::to_string(m)}};
   question.find_answer = [m] { return ops_text(repeated_in(loop_without_condition(m))); };
   question.check = [m](const std::string& text) -> Result<CheckedAnswer> {
-    const auto answer = ops_in_answer(text);
+    const auto answer = ops_of_loop_in(text);
     if (!answer) return answer.problems();
     const std::vector<std::string> ran = loop_without_condition(m);
     return CheckedAnswer{*answer == repeated_in(ran),

@@ -33,9 +33,6 @@ constexpr std::array kQuestions = {QuestionRow{"naive-share", 1, ask_naive_share
                                    QuestionRow{"twice-weights", 9, ask_twice_weights},
                                    QuestionRow{"zero-bubble", 9, ask_zero_bubble}};
 
-/// The longest answer that is read, in bytes.
-constexpr std::size_t kLongestAnswer = 20'000;
-
 }  // namespace
 
 std::span<const QuestionRow> question_list() { return kQuestions; }

@@ -26,6 +26,9 @@ enum class QuestionKind {
 /// "number", "choice", "order", "numbers", "text".
 const char* name(QuestionKind kind);
 
+/// The longest answer that is checked and that a result code holds, in bytes.
+inline constexpr std::size_t kLongestAnswer = 2000;
+
 /// One of the answers to choose from.
 struct QuizChoice {
   std::string id;

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -23,7 +25,6 @@ constexpr std::size_t kCheckDigits = 6;
 constexpr std::size_t kLongestCode = 400'000;
 constexpr std::size_t kMostAnswers = 100;
 constexpr std::size_t kLongestId = 40;
-constexpr std::size_t kLongestGiven = 2000;
 constexpr std::int64_t kMostTries = 1'000'000;
 
 /// 24 bits of FNV-1a over all before the checksum.
@@ -37,23 +38,27 @@ std::string check_digits(std::string_view text) {
 }
 
 /// The code without what mail programs and editors put into it.
-std::string without_wrapping(std::string code) {
-  for (const char* const mark :
-       {" ", "\t", "\r", "\n", "\"", "'", "`", "\u00a0", "\u2018", "\u2019", "\u201a", "\u201c",
-        "\u201d", "\u201e", "\u00ab", "\u00bb", "\ufeff"}) {
-    const std::string_view one = mark;
-    for (std::size_t at = code.find(one); at != code.npos; at = code.find(one, at))
-      code.erase(at, one.size());
+std::string without_wrapping(std::string_view code) {
+  constexpr std::array<std::string_view, 17> marks = {
+      " ",      "\t",     "\r",     "\n",     "\"",     "'",      "`",      "\u00a0", "\u2018",
+      "\u2019", "\u201a", "\u201c", "\u201d", "\u201e", "\u00ab", "\u00bb", "\ufeff"};
+  std::string kept;
+  while (!code.empty()) {
+    const auto mark = std::find_if(marks.begin(), marks.end(),
+                                   [&](std::string_view one) { return code.starts_with(one); });
+    const std::size_t length = mark == marks.end() ? 1 : mark->size();
+    if (mark == marks.end()) kept += code.front();
+    code.remove_prefix(length);
   }
-  return code;
+  return kept;
 }
 
 std::optional<Diagnostic> check_given(const std::string& id, const GivenAnswer& given) {
   if (id.empty() || id.size() > kLongestId)
     return input_error({}, fmt::format("'{}' is no id of a question", clipped(id)));
-  if (given.answer.size() > kLongestGiven)
-    return input_error({}, fmt::format("the answer to '{}' has more than {} characters",
-                                       clipped(id), kLongestGiven));
+  if (given.answer.size() > kLongestAnswer)
+    return input_error(
+        {}, fmt::format("the answer to '{}' has more than {} bytes", clipped(id), kLongestAnswer));
   if (given.tries < 0 || given.tries > kMostTries)
     return input_error({}, fmt::format("the tries of '{}' are {}, not between 0 and {}",
                                        clipped(id), given.tries, kMostTries));

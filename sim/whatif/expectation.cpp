@@ -56,7 +56,10 @@ std::string with_double_equals(const std::string& text) {
 std::string value_text(const RowNumber& number, double value) {
   using Unit = RowNumber::Unit;
   if (number.unit == Unit::truth) return value != 0 ? "yes" : "no";
-  if (number.unit == Unit::bytes) return to_text(Bytes{std::llround(value)});
+  if (number.unit == Unit::bytes) {
+    const Bytes bytes{std::llround(value)};
+    return fmt::format("{} ({} B)", to_text(bytes), bytes.count);
+  }
   if (number.unit == Unit::seconds) {
     const double ns = std::round(value * 1e9);
     constexpr std::array<std::pair<double, const char*>, 3> units = {
@@ -93,7 +96,9 @@ Result<Expectation> parse_expectation(const std::string& text) {
     std::vector<std::string> names;
     for (const RowNumber& one : expected_numbers()) names.emplace_back(one.name);
     std::vector<std::string> offered = names;
-    for (const RowNumber& one : expected_numbers()) offered.emplace_back(without_unit(one.name));
+    for (const RowNumber& one : expected_numbers()) {
+      if (without_unit(one.name) != one.name) offered.emplace_back(without_unit(one.name));
+    }
     std::string help = did_you_mean(parts->key, offered);
     if (!help.empty()) help += "; ";
     help += fmt::format("one of {}", fmt::join(names, ", "));
@@ -105,7 +110,7 @@ Result<Expectation> parse_expectation(const std::string& text) {
     return wrong_expectation(text,
                              fmt::format("{} is compared with '{}', which {}", parts->key,
                                          clipped(parts->value), bound.problem),
-                             "");
+                             parts->value.ends_with('%') ? "a share is a number, such as 0.3" : "");
   return Expectation{parts->key,       *number,      number->of == nullptr,
                      parts->operation, parts->value, *bound.value};
 }

@@ -25,18 +25,23 @@ TEST_CASE("numbers are read with a point or a comma, with or without their unit"
   }
   CHECK(*whole_in_answer("58 micro-batches", "micro-batches", 1, 100) == 58);
   CHECK(*whole_in_answer("5 gpus", "GPUs", 1, 100) == 5);
+  CHECK(*whole_in_answer("1 GPU", "GPUs", 1, 100) == 1);
+  CHECK(*whole_in_answer("1 micro-batch", "micro-batches", 1, 100) == 1);
+  CHECK(*number_in_answer("75\u00a0%", "%") == 75);
+  CHECK(*number_in_answer("75 percent", "%") == 75);
   for (const char* text : {"abc", "%", "1 GB", "-3", "1.2,3", "nan", "inf"}) {
     CAPTURE(text);
     CHECK(!number_in_answer(text, "%"));
   }
   CHECK(number_in_answer("abc", "%").problems().front().message == "'abc' is no number");
+  CHECK(number_in_answer("1e309", "%").problems().front().message != "'1e309' is no number");
   CHECK(!whole_in_answer("3.5", "GPUs", 1, 100));
   CHECK(!whole_in_answer("0", "GPUs", 1, 100));
   CHECK(!whole_in_answer("101", "GPUs", 1, 100));
 }
 
 TEST_CASE("lists of numbers are read in any punctuation") {
-  for (const char* text : {"2 3 1", "2,3,1", "[2, 3, 1]", "(2; 3; 1)\n"}) {
+  for (const char* text : {"2 3 1", "2,3,1", "[2, 3, 1]", "(2; 3; 1)\n", "2, 3 and 1 layers"}) {
     CAPTURE(text);
     const auto numbers = numbers_in_answer(text, 3);
     REQUIRE(numbers);
@@ -65,12 +70,18 @@ TEST_CASE("ops are read with blanks, commas or brackets, in either case") {
 }
 
 TEST_CASE("an order has a line for each GPU") {
-  for (const char* text :
-       {"F0 B0\nF0 B0\n", "F0 B0; F0 B0", "F0 B0 | F0 B0", "GPU 0: F0 B0\r\n\nGPU 1: F0 B0"}) {
+  for (const char* text : {"F0 B0\nF0 B0\n", "F0 B0; F0 B0", "F0 B0 | F0 B0",
+                           "GPU 0: F0 B0\r\n\nGPU 1: F0 B0", "F00 B0; F0 B00"}) {
     CAPTURE(text);
     const auto order = order_in_answer(text, 2);
     REQUIRE(order);
     CHECK(*order == std::vector<Words>{{"F0", "B0"}, {"F0", "B0"}});
+  }
+  CHECK(*order_in_answer("GPU 1: F1 B1\nrank 0: F0 B0", 2) ==
+        std::vector<Words>{{"F0", "B0"}, {"F1", "B1"}});
+  for (const char* text : {"GPU 7: F0 B0\nGPU 1: F0 B0", "F0: F1 B0\nF0 B0", "0: F0\n0: B0"}) {
+    CAPTURE(text);
+    CHECK(!order_in_answer(text, 2));
   }
   CHECK(!order_in_answer("F0 B0", 2));
   CHECK(!order_in_answer("F0\nF0\nB0", 2));

@@ -238,6 +238,8 @@ TEST_CASE("orders that hang, or miss an op, or have one twice are wrong, and the
         "This order does not run: schedule.micro_batches is 4, but schedule.file has 3.");
   CHECK(said("F0 F1 F2 F3 B0 B1 B2; F0 F1 F2 F3 B0 B1 B2 B3") ==
         "This order does not run: device 0, position 7: 0B3 is missing.");
+  // Stage 0 on both GPUs would be two copies of a shorter pipeline.
+  CHECK(!checked(question, "0F0 0F1 0B0 0B1 ; 0F2 0F3 0B2 0B3").right);
   CHECK(said("F0 F0 F1 F2 F3 B0 B1 B2 B3; F0 F1 F2 F3 B0 B1 B2 B3") ==
         "This order does not run: device 0, position 1: 0F0 stands here a second time.");
 }
@@ -250,7 +252,8 @@ TEST_CASE("an answer that cannot be read is an error, not a wrong answer") {
   for (const auto& one : {Unreadable{"naive-share", "abc"}, Unreadable{"fill-share", ""},
                           Unreadable{"naive-devices", "4.5"}, Unreadable{"one-bubble", "perhaps"},
                           Unreadable{"order-time", "F0 B0"}, Unreadable{"loop-order", "F0 X"},
-                          Unreadable{"balance", "1 2"}, Unreadable{"fill-least", "0"}}) {
+                          Unreadable{"balance", "1 2"}, Unreadable{"fill-least", "0"},
+                          Unreadable{"loop-order", "0F0 0F1"}, Unreadable{"loop-index", "0B0"}}) {
     CAPTURE(one.id);
     CHECK(!check_answer(course(one.id), one.answer));
   }
@@ -258,6 +261,14 @@ TEST_CASE("an answer that cannot be read is an error, not a wrong answer") {
         "write it in percent");
   CHECK(check_answer(course("balance"), "2 2 3").problems().front().message ==
         "the three numbers add up to 7, but there are 6 layers");
+}
+
+TEST_CASE("an answer that is checked has room in a code") {
+  const std::string longest = "75." + std::string(kLongestAnswer - 3, '0');
+  CHECK(checked(course("naive-share"), longest).right);
+  CHECK(code_of({"", {{"naive-share", {longest, 1}}}}));
+  CHECK(!check_answer(course("naive-share"), longest + "0"));
+  CHECK(!code_of({"", {{"naive-share", {longest + "0", 1}}}}));
 }
 
 TEST_CASE("an unknown question is an error with the known ones") {
