@@ -126,7 +126,7 @@ bool CsvReader::next(CsvRow& row) {
       if (!trimmed(rest).empty()) {
         const std::size_t blanks = rest.find_first_not_of(kBlanks);
         error(mark(after + blanks, trimmed(rest).size()),
-              "text stands between a closing quote and the separator",
+              "text stands between a closing quote and the comma",
               "a quote within quotes is written twice");
       }
     } else {
