@@ -232,6 +232,7 @@ export const PAGES = [
     runs: (v) => [withoutFlush[v.view](v)],
     columns: ['stages', 'bubble', 'in_flight', 'versions', 'memory'],
     extra: 'lecture',
+    tellsStaleness: true,
   },
   {
     id: 'zero_bubble',

@@ -11,6 +11,7 @@ import {csvOfLanes, lanesInShort, lanesOfCsv} from './order_text.js';
 import {PAGES} from './page_list.js';
 import {Picture} from './picture.js';
 import {Quiz} from './quiz.js';
+import {stalenessRows} from './staleness.js';
 import {markedUp} from './texts.js';
 
 const ORDER_FILE = 'order.csv';
@@ -48,7 +49,8 @@ export class PageView {
     this.problem = element('pre', {class: 'refusal', role: 'alert'});
     this.problem.hidden = true;
     this.pictureRoot = element('div', {class: 'pictures'});
-    this.picture = new Picture(this.pictureRoot, texts, lesson.picture);
+    const moreOf = page.tellsStaleness ? (run, item) => stalenessRows(run, item, texts) : undefined;
+    this.picture = new Picture(this.pictureRoot, texts, lesson.picture, moreOf);
     this.extra = element('div', {class: 'extra'});
     this.command = element('code', {});
     this.editor =

@@ -113,6 +113,7 @@ class Frame {
         details: picture.details,
         hint: picture.hint,
         takesKeys: () => false,
+        moreOf: picture.moreOf,
       };
       const state = ownState(picture.state, this.number);
       this.timeline = new Timeline(report, state, parts, () => picture.repaint());
@@ -156,13 +157,14 @@ class Frame {
 
 /**
  * The timelines of the runs of a page, in `root`; `state` has what is chosen in them. `details` is
- * for the page to place: it tells of what is chosen.
+ * for the page to place: it tells of what is chosen, with rows of `moreOf(run, item)`.
  */
 export class Picture {
-  constructor(root, texts, state) {
+  constructor(root, texts, state, moreOf = undefined) {
     this.texts = texts;
     this.state = state;
     this.frames = [];
+    this.moreOf = moreOf;
     this.details = element('div', {class: 'details', 'aria-live': 'polite'});
     this.hint = element('p', {class: 'remark', role: 'status'});
     this.legend = element('ul', {class: 'legend'});

@@ -163,6 +163,7 @@ export const en =
         option: 'option',
         parts: '{m} micro-batches',
       },
+      staleness: {updates: 'Updates before it', since: 'Updates since its forward'},
       lecture: {
         caption:
             'The lecture\'s table, from PipeDream\'s paper: best plan, and speed-up over data parallelism',
@@ -485,6 +486,7 @@ export const en =
           ],
           look: [
             'Count the versions in the table below. Then choose vertical sync, and 2BW.',
+            'Choose a backward in the timeline: it tells how many updates came since its forward. By so many its gradient is stale.',
             'Take the heavy first stage: 9 ms of work on three GPUs has a period of 3 ms. A micro-batch goes forward and backward on the same replica. What do other replicas give?',
             'Take data parallelism, and make the weights large: that is the share of time which PipeDream wants to save.',
           ],

@@ -316,6 +316,23 @@ function wrongAnswers({kind, choices, key: {answer: right}, id, values}) {
   return [id === 'loop-index' ? 'F0' : 'F0 B0 F1'];
 }
 
+/** Page 8 tells of each backward by how many updates its gradient is stale: under 1F1B p-1-s on stage s. */
+async function staleness(browser) {
+  const opened = await open(browser, file, {fragment: '#page=8&p=4'});
+  const {page} = opened;
+  for (let stage = 0; stage < 4; ++stage) {
+    await page.evaluate((slot) => {
+      const {timeline} = globalThis.lesson.view.picture.frames[0];
+      const [run] = timeline.report.runs;
+      const backward = 1;
+      for (let item = run.starts[slot]; item < run.starts[slot + 1]; ++item)
+        if (run.kind[item] === backward && run.microBatch[item] === 8) timeline.select({run: 0, item});
+    }, stage);
+    assert.match(await page.textContent('.view .details'), new RegExp(`Updates since its forward${3 - stage}$`));
+  }
+  await closed(opened);
+}
+
 /** Page 10 has the command's memory limit, days and cost. */
 async function engineers(browser) {
   const opened = await open(browser, file, {fragment: '#page=10&tp=4'});
@@ -362,6 +379,7 @@ launch(chromium).then(async (browser) => {
     await addresses(browser);
     await edit(browser);
     await pictures(browser);
+    await staleness(browser);
     await engineers(browser);
     for (const student of ['', 'B12345']) await quiz(browser, student);
     await times(browser);

@@ -142,8 +142,10 @@ export class Timeline {
   describe(found) {
     const {runs} = this.report;
     const run = runs[found.run];
-    if (found.item !== undefined)
-      return describeItem(run, found.item, runs.length > 1 ? runs[0] : null);
+    if (found.item !== undefined) {
+      const told = describeItem(run, found.item, runs.length > 1 ? runs[0] : null);
+      return {...told, rows: [...told.rows, ...(this.parts.moreOf?.(run, found.item) ?? [])]};
+    }
     const next = firstAfter(run, found.slot, run.gaps[found.slot].begin[found.gap]);
     return describeGap(run, found.slot, found.gap, next < run.starts[found.slot + 1] ? next : -1);
   }
