@@ -26,8 +26,3 @@ foreach(room IN LISTS plumbline_rooms_that_predict)
 endforeach()
 add_subdirectory(wasm)
 add_subdirectory(lesson packing)
-
-# What a question spends its time in is built for speed, all the rest for size.
-foreach(room IN ITEMS sim_engine sim_graph schedules_order)
-  target_compile_options(plumbline_${room} PRIVATE -O2)
-endforeach()

@@ -66,14 +66,13 @@ export class PageView {
   /** What the page tells, before the picture. */
   story() {
     const {texts} = this;
-    const story = element(
+    return element(
         'article', {class: 'story'},
         element('h1', {tabindex: -1}, `${this.lesson.state.page + 1} ${this.text('title')}`),
         ...this.text('lead').map((text) => element('p', {}, ...markedUp(text))),
         element('h2', {}, texts.say('shell.look')),
         element(
             'ul', {}, ...this.text('look').map((text) => element('li', {}, ...markedUp(text)))));
-    return story;
   }
 
   /** The quiz and the questions of the course: on a phone below the picture. */

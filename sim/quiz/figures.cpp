@@ -14,8 +14,14 @@ namespace {
 
 constexpr std::size_t kLongestStudent = 32;
 
-/// FNV-1a (Fowler, Noll and Vo), 64 bits.
-std::uint64_t fnv_of(const std::string& text) {
+bool may_name_a_student(char one) {
+  return (one >= 'a' && one <= 'z') || (one >= '0' && one <= '9') || one == '-' || one == '_' ||
+         one == '.';
+}
+
+}  // namespace
+
+std::uint64_t fnv_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char one : text) {
     hash ^= static_cast<unsigned char>(one);
@@ -23,13 +29,6 @@ std::uint64_t fnv_of(const std::string& text) {
   }
   return hash;
 }
-
-bool may_name_a_student(char one) {
-  return (one >= 'a' && one <= 'z') || (one >= '0' && one <= '9') || one == '-' || one == '_' ||
-         one == '.';
-}
-
-}  // namespace
 
 Result<std::string> student_number(const std::string& text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");

@@ -6,8 +6,12 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 
 namespace plumbline {
+
+/// The 64-bit hash FNV-1a (Fowler, Noll and Vo).
+std::uint64_t fnv_of(std::string_view text);
 
 /// The figures of one question, drawn one after the other. Let h be the 64-bit FNV-1a hash of the
 /// student number, '/' and the question's id. Draw i, from 0, is random_bits(h, i) (base/random.h,

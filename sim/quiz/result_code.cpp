@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/base64.h"
+#include "sim/quiz/figures.h"
 #include "sim/quiz/quiz.h"
 
 namespace plumbline {
@@ -27,13 +28,9 @@ constexpr std::size_t kMostAnswers = 100;
 constexpr std::size_t kLongestId = 40;
 constexpr std::int64_t kMostTries = 1'000'000;
 
-/// 24 bits of FNV-1a over all before the checksum.
+/// 24 bits of the hash of all before the checksum.
 std::string check_digits(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char one : text) {
-    hash ^= static_cast<unsigned char>(one);
-    hash *= 0x100000001b3U;
-  }
+  const std::uint64_t hash = fnv_of(text);
   return fmt::format("{:06x}", (hash ^ hash >> 24U ^ hash >> 48U) & 0xffffffU);
 }
 
