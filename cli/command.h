@@ -105,6 +105,7 @@ void add_completion(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
+void add_diagnose(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_schedule(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);

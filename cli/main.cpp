@@ -82,6 +82,7 @@ int plumbline::run_command(std::vector<std::string> words) {
   plumbline::add_calibrate(app, exit_code);
   plumbline::add_run(app, exit_code);
   plumbline::add_validate(app, exit_code);
+  plumbline::add_diagnose(app, exit_code);
   plumbline::add_import(app, exit_code);
   plumbline::add_kernels(app, exit_code);
   plumbline::add_quiz(app, exit_code);

@@ -6,12 +6,16 @@
 #include <CLI/App.hpp>
 #include <memory>
 
+#include "base/table.h"
+#include "calibrate/diagnosis/against.h"
+#include "calibrate/diagnosis/diagnosis.h"
 #include "calibrate/runtime/run_report.h"
 #include "calibrate/validate/validate_runs.h"
 #include "cli/command.h"
 #include "cli/option_checks.h"
 #include "cli/progress.h"
 #include "cli/real.h"
+#include "cli/trace_options.h"
 #include "sim/report/chrome_trace.h"
 #include "sim/report/html_report.h"
 #include "sim/scenario/axes.h"
@@ -25,7 +29,9 @@ struct ValidateArguments : ScenarioArguments, RealArguments {
   bool recalibrates = false;
   bool json = false;
   std::string trace;
-  std::string report;  ///< The HTML file; "" = none.
+  std::string report;                ///< The HTML file; "" = none.
+  std::vector<std::string> against;  ///< Traces of recorded runs; empty = a backend runs.
+  TraceChoice traces;
   std::string command_line;
 };
 
@@ -44,6 +50,19 @@ std::optional<Diagnostic> check_recalibration(const ValidateArguments& arguments
   if (!arguments.recalibrates || arguments.backend != "synthetic") return std::nullopt;
   return input_error({}, "--recalibrate with --backend synthetic: it has no layers to time",
                      "cpu and cuda time real kernels");
+}
+
+/// An error if there is neither a backend nor a recorded run, or both.
+std::optional<Diagnostic> check_measurement(const ValidateArguments& arguments) {
+  const std::string help =
+      "--backend runs the scenario here; --against compares it with a run that was recorded";
+  if (!arguments.against.empty()) {
+    if (arguments.backend.empty() && !arguments.recalibrates) return std::nullopt;
+    return input_error({}, "--against with --backend or --recalibrate: nothing runs here", help);
+  }
+  if (!arguments.backend.empty()) return check_backend("--backend", arguments.backend);
+  return input_error(
+      {}, "plumbline validate needs --backend: what runs the ops (plumbline list backends)", help);
 }
 
 /// "run 3 of 8, of 2 rounds: iteration 4 of at most 20".
@@ -78,8 +97,42 @@ Result<std::vector<ValidationPoint>> validate_with_progress(const ValidateArgume
   return validate_runs(std::move(planned), options);
 }
 
+/// The recorded runs, as many as there are predictions. Errors: another number of them; those of
+/// reading and assembling.
+Result<std::vector<RecordedRun>> recorded_runs(const ValidateArguments& arguments,
+                                               std::size_t predictions) {
+  const auto names = names_of(arguments.traces);
+  if (!names) return names.problems();
+  const auto words = runs_of(arguments.against);
+  if (!words) return words.problems();
+  if (words->size() != predictions)
+    return input_error({},
+                       fmt::format("--against {} beside {}", plural(words->size(), "recorded run"),
+                                   plural(predictions, "prediction")),
+                       "a folder has the traces of one run; runs stand in the order of scenarios "
+                       "and values");
+  std::vector<RecordedRun> runs;
+  for (const TraceFiles& files : *words) {
+    const auto recordings = read_recordings(files, *names);
+    if (!recordings) return recordings.problems();
+    auto run = assemble(*recordings, arguments.traces.assembly);
+    if (!run) return run.problems();
+    runs.push_back(*std::move(run));
+  }
+  return runs;
+}
+
+/// Runs all of them, or takes the recorded runs, and compares.
+Result<std::vector<ValidationPoint>> validated(const ValidateArguments& arguments,
+                                               std::vector<PlannedRun> planned) {
+  if (arguments.against.empty()) return validate_with_progress(arguments, std::move(planned));
+  const auto runs = recorded_runs(arguments, planned.size());
+  if (!runs) return runs.problems();
+  return validate_against(std::move(planned), *runs, arguments.tolerance);
+}
+
 int validate_all(const ValidateArguments& arguments) {
-  if (const auto wrong = check_backend("--backend", arguments.backend)) return fail({*wrong});
+  if (const auto wrong = check_measurement(arguments)) return fail({*wrong});
   if (const auto wrong = check_recalibration(arguments)) return fail({*wrong});
   // A word without a '=' is one more scenario.
   std::vector<std::string> paths = {arguments.scenario};
@@ -94,12 +147,13 @@ int validate_all(const ValidateArguments& arguments) {
   if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
 
   // All are read and predicted before the first one runs.
-  auto planned = plan_runs(paths, *combined);
+  auto planned = plan_runs(paths, *combined,
+                           arguments.against.empty() ? Beside::own_run : Beside::recorded_run);
   if (!planned) return fail(planned.problems());
   const std::shared_ptr<const Source> source = planned->front().scenario.source;
-  const auto validated = validate_with_progress(arguments, *std::move(planned));
-  if (!validated) return fail(validated.problems());
-  const std::vector<ValidationPoint>& points = *validated;
+  const auto compared = validated(arguments, *std::move(planned));
+  if (!compared) return fail(compared.problems());
+  const std::vector<ValidationPoint>& points = *compared;
 
   // Print.
   if (!arguments.trace.empty()) {
@@ -139,6 +193,7 @@ void add_validate(CLI::App& app, int& exit_code) {
       "validate", "predict and run, and print the one beside the other; key=a,b,c for several");
   add_scenario_arguments(*command, *arguments);
   add_real_arguments(*command, *arguments);
+  command->get_option("--backend")->required(false);
   command
       ->add_option("--tolerance", arguments->tolerance,
                    "the relative error of the iteration time that still passes")
@@ -162,6 +217,12 @@ void add_validate(CLI::App& app, int& exit_code) {
                    "compressed if the name ends in .gz")
       ->type_name("FILE");
   add_html_option(*command, arguments->report);
+  command
+      ->add_option("--against", arguments->against,
+                   "in the place of a backend: the traces of a run of another framework, one of "
+                   "each rank, or a folder with them; a folder for each run")
+      ->type_name("TRACE");
+  add_trace_options(*command, arguments->traces);
   command->callback([arguments, command, &exit_code] {
     arguments->command_line = command_line(*command);
     exit_code = validate_all(*arguments);

@@ -27,11 +27,13 @@ struct RealRun {
   /// to record it.
   std::optional<double> traced_s;
   std::size_t clean = 0;
+  /// Whether memory was measured; if not, that of `outcome` is what the rules say.
+  bool knows_memory = true;
   /// The iteration time of each round that has a clean iteration; of all rounds where none has.
   std::vector<double> rounds_s;
   std::string backend;
   std::string device;
-  unsigned cores = 1;
+  unsigned cores = 1;                ///< 0 = unknown.
   std::vector<std::string> remarks;  ///< On the profile against these devices, and by the backend.
 
   /// The mean time from the release of an op (or of a part of one) to its begin, in the shown

@@ -55,6 +55,10 @@ Json point_json(const ValidationPoint& point) {
   const Outcome& m = v.measured.outcome;
   // Measured values are unknown where no iteration was clean.
   const auto if_clean = [&](Json value) { return v.clean() ? std::move(value) : Json(nullptr); };
+  const auto if_known = [&](Json value) {
+    return v.measured.knows_memory ? if_clean(std::move(value)) : Json(nullptr);
+  };
+  const auto memory = v.memory_verdict();
   Json devices = Json::array();
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
     const DeviceMetrics& a = p.metrics.devices[slot];
@@ -64,8 +68,8 @@ Json point_json(const ValidationPoint& point) {
          {"busy_s", pair(seconds(a.busy), if_clean(seconds(b.busy)))},
          {"idle_s", pair(seconds(a.idle), if_clean(seconds(b.idle)))},
          {"peak_memory_bytes",
-          pair(p.memory[slot].peak.sum().count, if_clean(m.memory[slot].peak.sum().count))},
-         {"peak_memory_op", pair(p.memory[slot].peak_op, if_clean(m.memory[slot].peak_op))}});
+          pair(p.memory[slot].peak.sum().count, if_known(m.memory[slot].peak.sum().count))},
+         {"peak_memory_op", pair(p.memory[slot].peak_op, if_known(m.memory[slot].peak_op))}});
   }
   const auto throughput = [](const Outcome& o) {
     return o.throughput_samples_per_s ? Json(*o.throughput_samples_per_s) : Json(nullptr);
@@ -101,7 +105,7 @@ Json point_json(const ValidationPoint& point) {
                                      {"most", v.starts.max_s},
                                      {"worst_op", v.starts.worst}})},
       {"critical_path_agreement", if_clean(v.critical_path_agreement)},
-      {"memory", if_clean(name(v.memory_verdict()))},
+      {"memory", memory ? if_clean(name(*memory)) : Json(nullptr)},
       {"notes", p.setup.notes},
       {"devices", std::move(devices)},
       {"measured", measured(v.measured)}};

@@ -30,6 +30,7 @@ std::string signed_percent(double fraction) { return fmt::format("{:+.2f} %", 10
 std::string per_op_hand_over(const RealRun& run) { return time_text(run.hand_over_per_op_s()); }
 
 std::string backend_text(const RealRun& run) {
+  if (run.cores == 0) return fmt::format("{} ({})", run.backend, run.device);
   return fmt::format("{} ({}) with {} core{}", run.backend, run.device, run.cores,
                      run.cores == 1 ? "" : "s");
 }
@@ -165,7 +166,7 @@ Table devices(const Validation& v) {
     table.row({std::to_string(p.graph.devices[slot].value), to_text(p.metrics.devices[slot].busy),
                to_text(m.metrics.devices[slot].busy), to_text(p.metrics.devices[slot].idle),
                to_text(m.metrics.devices[slot].idle), to_text(p.memory[slot].peak.sum()),
-               to_text(m.memory[slot].peak.sum())});
+               v.measured.knows_memory ? to_text(m.memory[slot].peak.sum()) : "-"});
   }
   return table;
 }
@@ -249,8 +250,9 @@ Document where_and_how(const Validation& v) {
 
 /// Why the measured peak memory is not the predicted one; "" if it is.
 std::string memory_note(const Validation& v) {
-  if (!v.clean()) return "";
-  switch (v.memory_verdict()) {
+  const auto memory = v.memory_verdict();
+  if (!v.clean() || !memory) return "";
+  switch (*memory) {
     case MemoryVerdict::ties:
       return "note: what the prediction puts at one instant came one after the other: a buffer "
              "more "
@@ -429,6 +431,7 @@ Document many_points(const std::vector<ValidationPoint>& points) {
     const Validation& v = point.validation;
     if (v.clean()) ++measured_runs;
     const auto if_clean = [&](std::string text) { return v.clean() ? std::move(text) : "-"; };
+    const auto memory = v.memory_verdict();
     const std::string measured = time_text(v.measured_s()) + (v.clean() ? "" : "*");
     std::vector<std::string> row;
     if (!one_scenario) row.push_back(v.predicted.setup.name);
@@ -439,7 +442,7 @@ Document many_points(const std::vector<ValidationPoint>& points) {
     if (any_again) row.push_back(v.again_s ? if_clean(signed_percent(*v.again_error())) : "-");
     for (std::string cell :
          {if_clean(signed_percent(v.error)), if_clean(per_op_hand_over(v.measured)),
-          if_clean(std::string(name(v.memory_verdict()))),
+          memory ? if_clean(std::string(name(*memory))) : "-",
           fmt::format("{} of {}", v.measured.clean, v.measured.iterations.size())})
       row.push_back(std::move(cell));
     row.emplace_back(name(v.verdict));

@@ -244,7 +244,7 @@ Validation validate(Outcome predicted, RealRun measured, double tolerance, const
   }
   v.starts = start_errors(v.predicted, v.measured.outcome);
   v.critical_path_agreement = path_agreement(v.predicted, v.measured.outcome);
-  v.memory = compare_memory(v.predicted, v.measured.outcome);
+  if (v.measured.knows_memory) v.memory = compare_memory(v.predicted, v.measured.outcome);
   v.verdict = verdict_of(v);
   return v;
 }

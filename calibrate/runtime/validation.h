@@ -75,7 +75,7 @@ struct Validation {
   /// The share of the measured critical path's time that is critical in the prediction too, on any
   /// of its longest paths.
   double critical_path_agreement = 0;
-  std::vector<MemoryVerdict> memory;  ///< One per slot.
+  std::vector<MemoryVerdict> memory;  ///< One per slot; empty: memory was not measured.
   Verdict verdict = Verdict::inconclusive;
 
   double predicted_s() const { return predicted.iteration_time_s; }
@@ -93,8 +93,11 @@ struct Validation {
   /// times measured now / with the profile's, - 1. Positive = the machine has become slower.
   /// Nothing where that is unknown.
   std::optional<double> machine_change() const;
-  /// The worst of all devices.
-  MemoryVerdict memory_verdict() const { return *std::max_element(memory.begin(), memory.end()); }
+  /// The worst of all devices; nothing where memory was not measured.
+  std::optional<MemoryVerdict> memory_verdict() const {
+    if (memory.empty()) return std::nullopt;
+    return *std::max_element(memory.begin(), memory.end());
+  }
 };
 
 /// Compares the two. `again` is the same run, predicted with the layers' times measured beside it.

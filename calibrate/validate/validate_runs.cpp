@@ -86,16 +86,18 @@ Result<Validation> compare(PlannedRun& planned, RealRun run, const ValidationOpt
 
 }  // namespace
 
-Result<std::vector<PlannedRun>> plan_runs(
-    const std::vector<ReadScenario>& readers,
-    const std::vector<std::vector<std::string>>& combinations) {
+Result<std::vector<PlannedRun>> plan_runs(const std::vector<ReadScenario>& readers,
+                                          const std::vector<std::vector<std::string>>& combinations,
+                                          Beside beside) {
   std::vector<PlannedRun> planned;
   const auto varying = varying_overrides(combinations);
   for (const ReadScenario& read : readers) {
     for (std::size_t i = 0; i < combinations.size(); ++i) {
       auto asked = read(combinations[i]);
       if (!asked) return asked.problems();
-      if (auto refused = check_flush(*asked)) return *refused;
+      if (beside == Beside::own_run) {
+        if (auto refused = check_flush(*asked)) return *refused;
+      }
       auto scenario = resolve_plan(*std::move(asked));
       if (!scenario) return scenario.problems();
       auto prediction = predict(*scenario);
@@ -106,9 +108,9 @@ Result<std::vector<PlannedRun>> plan_runs(
   return planned;
 }
 
-Result<std::vector<PlannedRun>> plan_runs(
-    const std::vector<std::string>& paths,
-    const std::vector<std::vector<std::string>>& combinations) {
+Result<std::vector<PlannedRun>> plan_runs(const std::vector<std::string>& paths,
+                                          const std::vector<std::vector<std::string>>& combinations,
+                                          Beside beside) {
   std::vector<ReadScenario> readers;
   readers.reserve(paths.size());
   for (const std::string& path : paths) {
@@ -116,7 +118,7 @@ Result<std::vector<PlannedRun>> plan_runs(
       return read_scenario(path, overrides);
     });
   }
-  return plan_runs(readers, combinations);
+  return plan_runs(readers, combinations, beside);
 }
 
 Result<std::vector<ValidationPoint>> validate_runs(std::vector<PlannedRun> planned,

@@ -28,17 +28,23 @@ struct PlannedRun {
 /// Reads a scenario with overrides.
 using ReadScenario = std::function<Result<Scenario>(const std::vector<std::string>& overrides)>;
 
+/// What will be beside the predictions.
+enum class Beside : std::uint8_t {
+  own_run,       ///< A run of a backend, which flushes.
+  recorded_run,  ///< A run that was recorded elsewhere.
+};
+
 /// Reads and predicts all of them: every scenario with every combination of overrides. Errors:
-/// those of the readers and of predict; training.flush: none, as real runs flush. Requires: at
-/// least one combination, which may be empty.
-Result<std::vector<PlannedRun>> plan_runs(
-    const std::vector<ReadScenario>& readers,
-    const std::vector<std::vector<std::string>>& combinations);
+/// those of the readers and of predict; training.flush: none beside an own run. Requires: at least
+/// one combination, which may be empty.
+Result<std::vector<PlannedRun>> plan_runs(const std::vector<ReadScenario>& readers,
+                                          const std::vector<std::vector<std::string>>& combinations,
+                                          Beside beside = Beside::own_run);
 
 /// The same for the files of scenarios.
-Result<std::vector<PlannedRun>> plan_runs(
-    const std::vector<std::string>& paths,
-    const std::vector<std::vector<std::string>>& combinations);
+Result<std::vector<PlannedRun>> plan_runs(const std::vector<std::string>& paths,
+                                          const std::vector<std::vector<std::string>>& combinations,
+                                          Beside beside = Beside::own_run);
 
 /// The current step of a validation. Numbers count from 1.
 struct ValidationStep {

@@ -58,7 +58,7 @@ ValidatedRun run_of(const ValidationPoint& point) {
     run.measured_s = validation.measured_s();
     run.error = validation.error;
     run.noise = validation.noise();
-    run.memory = plumbline::name(validation.memory_verdict());
+    if (const auto memory = validation.memory_verdict()) run.memory = plumbline::name(*memory);
   }
   run.verdict = verdict_from(validation.verdict);
   return run;

@@ -1,0 +1,275 @@
+// Iterations are cut where the CPU issued ops: work on a GPU may end after its step.
+//
+// SPDX-License-Identifier: MIT
+#include "calibrate/diagnosis/device_streams.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace plumbline {
+namespace {
+
+/// One op with its place in time, before it has a micro-batch.
+struct IssuedOp {
+  NamedOp op;
+  RecordedSpan work;
+  Duration busy{};
+  SimTime issued;
+  bool in_pair = false;
+};
+
+/// The ops of one device, as the CPU issued them.
+struct IssuedOps {
+  std::size_t recording = 0;
+  std::int64_t device = 0;
+  std::vector<IssuedOp> ops;
+};
+
+/// The mean time of each kind of op of each stage, outside of pairs.
+using MeanTimes = std::map<std::pair<std::uint32_t, OpKind>, double>;
+
+MeanTimes mean_times(const RankRecording& recording) {
+  std::map<std::pair<std::uint32_t, OpKind>, std::pair<double, std::size_t>> sums;
+  for (const RecordedOp& op : recording.ops) {
+    if (op.partner) continue;
+    auto& [sum, count] = sums[{op.op.stage.value_or(0), op.op.kind}];
+    sum += static_cast<double>(op.work.length().count());
+    ++count;
+  }
+  MeanTimes means;
+  for (const auto& [key, sum] : sums) means[key] = sum.first / static_cast<double>(sum.second);
+  return means;
+}
+
+/// The share of a pair's time that its first op gets: by the times that both take alone, else a
+/// third for a forward.
+double first_share(const RecordedOp& pair, const MeanTimes& means) {
+  const auto alone = [&](const NamedOp& op) {
+    const auto found = means.find({op.stage.value_or(0), op.kind});
+    if (found != means.end()) return found->second;
+    return op.kind == OpKind::forward ? 1.0 : 2.0;
+  };
+  const bool both = means.count({pair.op.stage.value_or(0), pair.op.kind}) &&
+                    means.count({pair.partner->stage.value_or(0), pair.partner->kind});
+  if (!both) {
+    if (pair.op.kind == pair.partner->kind) return 0.5;
+    return pair.op.kind == OpKind::forward ? 1.0 / 3 : 2.0 / 3;
+  }
+  const double first = alone(pair.op);
+  const double second = alone(*pair.partner);
+  return first + second > 0 ? first / (first + second) : 0.5;
+}
+
+/// The ops of each device of a rank.
+std::vector<IssuedOps> issued_ops(const RankRecording& recording, std::size_t index) {
+  std::map<std::int64_t, IssuedOps> by_device;
+  const MeanTimes means = mean_times(recording);
+  for (const RecordedOp& op : recording.ops) {
+    IssuedOps& of = by_device[op.device];
+    of.recording = index;
+    of.device = op.device;
+    if (!op.partner) {
+      of.ops.push_back({op.op, op.work, op.busy, op.issued, false});
+      continue;
+    }
+    const Duration first{static_cast<std::int64_t>(first_share(op, means) *
+                                                   static_cast<double>(op.work.length().count()))};
+    const SimTime middle = op.work.begin + first;
+    of.ops.push_back({op.op, {op.work.begin, middle}, first, op.issued, true});
+    of.ops.push_back(
+        {*op.partner, {middle, op.work.end}, op.work.length() - first, op.issued, true});
+  }
+  std::vector<IssuedOps> all;
+  for (auto& [device, ops] : by_device) {
+    std::stable_sort(ops.ops.begin(), ops.ops.end(),
+                     [](const IssuedOp& a, const IssuedOp& b) { return a.issued < b.issued; });
+    all.push_back(std::move(ops));
+  }
+  return all;
+}
+
+/// Gives ops without a stage the stage of their device's place. Errors: some ops have one.
+std::optional<Diagnostic> add_stages(std::vector<IssuedOps>& devices,
+                                     const std::vector<RankRecording>& recordings,
+                                     const AssemblyOptions& options,
+                                     std::vector<std::string>& notes) {
+  std::size_t with = 0, without = 0;
+  for (const IssuedOps& device : devices) {
+    for (const IssuedOp& op : device.ops) ++(op.op.stage ? with : without);
+  }
+  if (without == 0) return std::nullopt;
+  const auto source = std::make_shared<Source>();
+  source->name = recordings.front().file;
+  if (with > 0)
+    return input_error({source},
+                       fmt::format("{} ops tell their stage and {} do not", with, without),
+                       "ranges of one kind are needed: name them with --forward and --backward");
+  const std::uint32_t stages =
+      options.stages > 0 ? options.stages : static_cast<std::uint32_t>(devices.size());
+  if (devices.size() % stages != 0)
+    return input_error({source},
+                       fmt::format("{} devices cannot have {} stages", devices.size(), stages),
+                       "--stages divides the number of traces");
+  const std::size_t copies = devices.size() / stages;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    for (IssuedOp& op : devices[i].ops) op.op.stage = static_cast<std::uint32_t>(i / copies);
+  }
+  notes.push_back(fmt::format(
+      "the names of ranges tell no stage: the ranks are taken as the stages of a pipeline in "
+      "their order{}",
+      copies > 1 ? fmt::format(", {} copies of each side by side", copies) : ""));
+  return std::nullopt;
+}
+
+/// The step in which an op was issued: its index; nothing before the first one.
+std::optional<std::size_t> step_of(const std::vector<RecordedStep>& steps, SimTime issued) {
+  const auto after =
+      std::upper_bound(steps.begin(), steps.end(), issued,
+                       [](SimTime at, const RecordedStep& step) { return at < step.span.begin; });
+  if (after == steps.begin()) return std::nullopt;
+  return static_cast<std::size_t>(after - steps.begin()) - 1;
+}
+
+/// Cuts the ops of one device into iterations.
+class Cutter {
+ public:
+  Cutter(const IssuedOps& ops, const RankRecording& recording)
+      : ops_(ops), recording_(recording), steps_(recording.steps) {
+    std::sort(steps_.begin(), steps_.end(), [](const RecordedStep& a, const RecordedStep& b) {
+      return a.span.begin < b.span.begin;
+    });
+  }
+
+  /// Errors: micro-batches have no numbers, and there are neither steps nor updates.
+  Result<std::vector<StreamIteration>> cut(std::vector<std::string>& notes) {
+    const bool numbered = std::all_of(ops_.ops.begin(), ops_.ops.end(), [](const IssuedOp& op) {
+      return op.op.micro_batch.has_value();
+    });
+    if (!numbered && steps_.empty() && recording_.updates.empty()) {
+      const auto source = std::make_shared<Source>();
+      source->name = recording_.file;
+      return input_error({source},
+                         "it does not tell where an iteration ends: micro-batches have no numbers, "
+                         "and there are no steps and no optimizer",
+                         "call profiler.step(), or put {micro_batch} into the names of ranges");
+    }
+    std::size_t before = 0;
+    for (const IssuedOp& op : ops_.ops) {
+      const auto part = part_of(op.issued);
+      if (!part) {
+        ++before;
+        continue;
+      }
+      add(op, *part, numbered);
+    }
+    if (before > 0)
+      notes.push_back(
+          fmt::format("{}: {} ops before the first step are left out", recording_.file, before));
+    finish();
+    return std::move(iterations_);
+  }
+
+ private:
+  using Key = std::tuple<std::uint32_t, OpKind, std::uint32_t>;
+
+  /// The step, or the number of updates before: an iteration lies in one of these.
+  std::optional<std::int64_t> part_of(SimTime issued) const {
+    if (!steps_.empty()) {
+      const auto step = step_of(steps_, issued);
+      return step ? std::optional(static_cast<std::int64_t>(*step)) : std::nullopt;
+    }
+    const auto after = std::upper_bound(
+        recording_.updates.begin(), recording_.updates.end(), issued,
+        [](SimTime at, const RecordedUpdate& update) { return at < update.issued; });
+    return after - recording_.updates.begin();
+  }
+
+  void add(const IssuedOp& op, std::int64_t part, bool numbered) {
+    const std::uint32_t stage = *op.op.stage;
+    if (part != part_ || iterations_.empty()) begin(part);
+    std::uint32_t micro_batch = numbered ? *op.op.micro_batch : counts_[{stage, op.op.kind}]++;
+    if (!seen_.insert({stage, op.op.kind, micro_batch}).second) {
+      begin(part);
+      seen_.insert({stage, op.op.kind, micro_batch});
+    }
+    iterations_.back().ops.push_back(
+        {{op.op.kind, {stage}, {micro_batch}}, op.work, op.busy, op.in_pair});
+  }
+
+  void begin(std::int64_t part) {
+    const bool in_steps = !steps_.empty() && part != part_;
+    StreamIteration iteration;
+    iteration.number = in_steps              ? steps_[static_cast<std::size_t>(part)].number
+                       : iterations_.empty() ? 0
+                                             : iterations_.back().number + 1;
+    part_ = part;
+    iterations_.push_back(std::move(iteration));
+    seen_.clear();
+    counts_.clear();
+  }
+
+  /// Sorts ops by their work, and adds updates: each belongs to the last iteration that began its
+  /// ops before.
+  void finish() {
+    for (StreamIteration& iteration : iterations_) {
+      std::stable_sort(iteration.ops.begin(), iteration.ops.end(),
+                       [](const RunOp& a, const RunOp& b) { return a.work.begin < b.work.begin; });
+    }
+    for (const RecordedUpdate& update : recording_.updates) {
+      if (update.device != ops_.device && update.device != 0) continue;
+      StreamIteration* of = nullptr;
+      for (StreamIteration& iteration : iterations_) {
+        if (iteration.ops.front().work.begin <= update.work.begin) of = &iteration;
+      }
+      if (!of) continue;
+      if (!of->update) {
+        of->update = update.work;
+      } else {
+        of->update->begin = std::min(of->update->begin, update.work.begin);
+        of->update->end = std::max(of->update->end, update.work.end);
+      }
+    }
+  }
+
+  const IssuedOps& ops_;
+  const RankRecording& recording_;
+  std::vector<RecordedStep> steps_;
+  std::vector<StreamIteration> iterations_;
+  std::int64_t part_ = -1;
+  std::set<Key> seen_;
+  std::map<std::pair<std::uint32_t, OpKind>, std::uint32_t> counts_;
+};
+
+}  // namespace
+
+Result<std::vector<DeviceStream>> device_streams(const std::vector<RankRecording>& recordings,
+                                                 const AssemblyOptions& options,
+                                                 std::vector<std::string>& notes) {
+  std::vector<IssuedOps> devices;
+  for (std::size_t i = 0; i < recordings.size(); ++i) {
+    for (IssuedOps& device : issued_ops(recordings[i], i)) devices.push_back(std::move(device));
+  }
+  if (auto wrong = add_stages(devices, recordings, options, notes)) return *wrong;
+  std::vector<DeviceStream> streams;
+  for (const IssuedOps& device : devices) {
+    const RankRecording& recording = recordings[device.recording];
+    auto iterations = Cutter(device, recording).cut(notes);
+    if (!iterations) return iterations.problems();
+    std::set<std::uint32_t> stages;
+    for (const IssuedOp& op : device.ops) stages.insert(*op.op.stage);
+    streams.push_back({{device.recording,
+                        recording.rank,
+                        device.device,
+                        {stages.begin(), stages.end()},
+                        {},
+                        std::nullopt},
+                       *std::move(iterations)});
+  }
+  return streams;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,75 @@
+// The passes from traces to a diagnosis.
+//
+// SPDX-License-Identifier: MIT
+#include "calibrate/diagnosis/diagnosis.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/parallel.h"
+#include "sim/planning/predict.h"
+#include "sim/setup/resolve_setup.h"
+
+namespace plumbline {
+std::size_t Diagnosis::busiest() const {
+  const auto most = std::max_element(
+      times.begin(), times.end(),
+      [](const DeviceTime& a, const DeviceTime& b) { return a.busy() < b.busy(); });
+  return static_cast<std::size_t>(most - times.begin());
+}
+
+double Diagnosis::bubble_fraction() const {
+  double idle = 0, all = 0;
+  for (const DeviceTime& time : times) {
+    idle += static_cast<double>(time.all_idle().count());
+    all += static_cast<double>((time.all_idle() + time.busy()).count());
+  }
+  return all > 0 ? idle / all : 0;
+}
+
+double Diagnosis::replay_error() const {
+  return replayed->iteration_time_s / costs.iteration_s.median - 1;
+}
+
+Result<std::vector<RankRecording>> read_recordings(const std::vector<std::string>& files,
+                                                   const OpNames& names) {
+  std::vector<std::optional<Result<RankRecording>>> read(files.size());
+  const std::atomic<bool> stop{false};
+  for_each_parallel(files.size(), available_cores(), stop,
+                    [&](std::uint64_t i) { read[i] = read_recording(files[i], names); });
+  std::vector<RankRecording> recordings;
+  Diagnostics problems;
+  for (auto& one : read) {
+    if (keep(*one, problems)) recordings.push_back(**std::move(one));
+  }
+  if (!problems.empty()) return problems;
+  return recordings;
+}
+
+Result<Diagnosis> diagnose(const std::vector<RankRecording>& recordings,
+                           const DiagnosisOptions& options) {
+  auto run = assemble(recordings, options.assembly);
+  if (!run) return run.problems();
+  Diagnosis diagnosis;
+  diagnosis.run = *std::move(run);
+  diagnosis.costs = costs_of(diagnosis.run);
+  diagnosis.times = mean_device_times(diagnosis.run, diagnosis.costs);
+  diagnosis.scenario = scenario_of(diagnosis.run, diagnosis.costs, options.name, options.order_path,
+                                   options.made_by);
+  const auto scenario = read_back(diagnosis.scenario);
+  if (!scenario) return scenario.problems();
+  auto setup = resolve_setup(*scenario);
+  if (!setup) return setup.problems();
+  auto measured = measured_run(*std::move(setup), diagnosis.run, diagnosis.costs);
+  if (!measured) return measured.problems();
+  diagnosis.measured = *std::move(measured);
+  auto replayed = predict(*scenario);
+  if (!replayed) return replayed.problems();
+  diagnosis.replayed = *std::move(replayed);
+  const std::size_t shown = diagnosis.run.timed()[diagnosis.measured.shown];
+  diagnosis.critical =
+      critical_shares(diagnosis.run, diagnosis.run.iterations[shown], diagnosis.costs);
+  return diagnosis;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,56 @@
+// All that a recorded run tells: its costs, where the time of its devices went, and the scenario
+// that says the same.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "calibrate/diagnosis/critical_ops.h"
+#include "calibrate/diagnosis/idle_time.h"
+#include "calibrate/diagnosis/measured_run.h"
+#include "calibrate/diagnosis/recorded_run.h"
+#include "calibrate/diagnosis/run_costs.h"
+#include "calibrate/diagnosis/run_scenario.h"
+#include "calibrate/recording/op_names.h"
+
+namespace plumbline {
+
+/// A run and all that follows from it.
+struct Diagnosis {
+  RecordedRun run;
+  RunCosts costs;
+  std::vector<DeviceTime> times;  ///< By device: means of the timed iterations.
+  RunScenario scenario;
+  RealRun measured;                     ///< In the graph of that scenario.
+  std::optional<Outcome> replayed;      ///< The scenario's prediction.
+  std::vector<CriticalShare> critical;  ///< Of the iteration that `measured` shows.
+
+  /// The device that is busy longest.
+  std::size_t busiest() const;
+  /// Idle / all device time.
+  double bubble_fraction() const;
+  /// predicted / measured - 1 of the replayed scenario.
+  double replay_error() const;
+};
+
+/// How a run is put together, and what its scenario is called.
+struct DiagnosisOptions {
+  AssemblyOptions assembly;
+  std::string name;        ///< Of the scenario.
+  std::string order_path;  ///< Where its order will stand if no known schedule has it.
+  std::string made_by;     ///< The command.
+};
+
+/// Reads the traces, on all cores. Errors: those of read_recording, of all files.
+Result<std::vector<RankRecording>> read_recordings(const std::vector<std::string>& files,
+                                                   const OpNames& names);
+
+/// Puts them together and explains the run. Errors: those of assemble().
+Result<Diagnosis> diagnose(const std::vector<RankRecording>& recordings,
+                           const DiagnosisOptions& options);
+
+}  // namespace plumbline

@@ -1,0 +1,143 @@
+// `plumbline diagnose`: read the traces of a run that another framework made, and say where its
+// time went.
+//
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "calibrate/diagnosis/against.h"
+#include "calibrate/diagnosis/diagnosis.h"
+#include "calibrate/diagnosis/diagnosis_report.h"
+#include "calibrate/runtime/run_report.h"
+#include "cli/command.h"
+#include "cli/trace_options.h"
+#include "sim/report/chrome_trace.h"
+#include "sim/report/html_report.h"
+
+namespace plumbline {
+namespace {
+
+struct DiagnoseArguments {
+  std::vector<std::string> traces;
+  TraceChoice choice;
+  std::string name = "recorded run";
+  std::string scenario;  ///< The file to write; "" = none.
+  std::string csv;
+  std::string trace;
+  std::string report;
+  bool json = false;
+  bool no_timeline = false;
+  PageArguments page;
+  std::string command_line;
+};
+
+/// "run.order.csv" for "run.yaml".
+std::string order_path(const std::string& scenario) {
+  std::filesystem::path path(scenario.empty() ? "run.yaml" : scenario);
+  return path.replace_extension(".order.csv").string();
+}
+
+/// The run above the prediction of its scenario.
+std::string page_of(const Diagnosis& diagnosis, const DiagnoseArguments& arguments) {
+  Source source;
+  source.name = arguments.scenario.empty() ? "recorded run" : arguments.scenario;
+  source.text = diagnosis.scenario.yaml;
+  std::vector<std::string> remarks = report_remarks(diagnosis.measured);
+  return html_report(source,
+                     {{*diagnosis.replayed, "predicted"}, {diagnosis.measured.outcome, "measured"}},
+                     {arguments.command_line, kVersion, {}, {}, remarks});
+}
+
+int write_files(const Diagnosis& diagnosis, const DiagnoseArguments& arguments) {
+  if (!arguments.scenario.empty()) {
+    if (const int code = write_output(diagnosis.scenario.yaml, arguments.scenario);
+        code != ExitCode::done)
+      return code;
+    if (!diagnosis.scenario.order.empty()) {
+      const int code = write_output(diagnosis.scenario.order, order_path(arguments.scenario));
+      if (code != ExitCode::done) return code;
+    }
+  }
+  if (!arguments.csv.empty()) {
+    const int code = write_output(ops_csv(diagnosis), arguments.csv);
+    if (code != ExitCode::done) return code;
+  }
+  if (!arguments.trace.empty()) {
+    const int code = write_trace(chrome_trace({{*diagnosis.replayed, "predicted "},
+                                               {diagnosis.measured.outcome, "measured "}}),
+                                 arguments.trace);
+    if (code != ExitCode::done) return code;
+  }
+  if (arguments.report.empty()) return ExitCode::done;
+  return write_output(page_of(diagnosis, arguments), arguments.report);
+}
+
+int diagnose_all(const DiagnoseArguments& arguments) {
+  for (const std::string& file : {arguments.scenario, arguments.csv, arguments.report}) {
+    if (const int code = try_output(file); code != ExitCode::done) return code;
+  }
+  const auto names = names_of(arguments.choice);
+  if (!names) return fail(names.problems());
+  const auto runs = runs_of(arguments.traces);
+  if (!runs) return fail(runs.problems());
+  if (runs->size() > 1)
+    return fail({input_error({}, fmt::format("{} folders and files of several runs", runs->size()),
+                             "diagnose reads one run: one folder, or its traces")});
+  const auto recordings = read_recordings(runs->front(), *names);
+  if (!recordings) return fail(recordings.problems());
+  const std::filesystem::path order(order_path(arguments.scenario));
+  const auto diagnosis = diagnose(*recordings, {arguments.choice.assembly, arguments.name,
+                                                order.filename().string(), arguments.command_line});
+  if (!diagnosis) {
+    // What is known of each trace helps to find the one that is missing or wrong.
+    say(to_table(*recordings).print(page_width(arguments.page, "")));
+    return fail(diagnosis.problems());
+  }
+  if (const int code = write_files(*diagnosis, arguments); code != ExitCode::done) return code;
+  if (arguments.json) return write_output(to_json(*diagnosis, kVersion), "");
+  const auto style =
+      arguments.no_timeline ? std::nullopt : std::optional(timeline_style(arguments.page, ""));
+  return write_output(to_table(*diagnosis, style).print(page_width(arguments.page, "")), "");
+}
+
+}  // namespace
+
+void add_diagnose(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<DiagnoseArguments>();
+  CLI::App* command = app.add_subcommand(
+      "diagnose",
+      "read the profiler traces of all ranks of a training run, and say where its time went");
+  command
+      ->add_option("trace", arguments->traces,
+                   "the traces, one of each rank: JSON, plain or .gz; or a folder with them")
+      ->required()
+      ->type_name("TRACE");
+  command
+      ->add_option("-o,--output", arguments->scenario,
+                   "write the run as a scenario here, to ask what-ifs of; its order next to it "
+                   "where no known schedule has it")
+      ->type_name("FILE");
+  command->add_option("--name", arguments->name, "of that scenario")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "print JSON and nothing else");
+  command->add_option("--csv", arguments->csv, "write every op here, one a row")->type_name("FILE");
+  command
+      ->add_option("--trace", arguments->trace,
+                   "write the run, on one clock, below its prediction as Chrome-trace JSON for "
+                   "Perfetto here; compressed if the name ends in .gz")
+      ->type_name("FILE");
+  add_html_option(*command, arguments->report);
+  command->add_flag("--no-timeline", arguments->no_timeline, "leave the timeline out");
+  add_trace_options(*command, arguments->choice);
+  add_page_arguments(*command, arguments->page);
+  command->callback([arguments, command, &exit_code] {
+    arguments->command_line = command_line(*command);
+    exit_code = diagnose_all(*arguments);
+  });
+}
+
+}  // namespace plumbline
