@@ -13,6 +13,7 @@
 #include "calibrate/diagnosis/diagnosis_report.h"
 #include "calibrate/runtime/run_report.h"
 #include "cli/command.h"
+#include "cli/option_checks.h"
 #include "cli/trace_options.h"
 #include "sim/report/chrome_trace.h"
 #include "sim/report/html_report.h"
@@ -23,7 +24,7 @@ namespace {
 struct DiagnoseArguments {
   std::vector<std::string> traces;
   TraceChoice choice;
-  std::string name = "recorded run";
+  RunText text;
   std::string scenario;  ///< The file to write; "" = none.
   std::string csv;
   std::string trace;
@@ -86,16 +87,19 @@ int diagnose_all(const DiagnoseArguments& arguments) {
   if (runs->size() > 1)
     return fail({input_error({}, fmt::format("{} folders and files of several runs", runs->size()),
                              "diagnose reads one run: one folder, or its traces")});
-  const auto recordings = read_recordings(runs->front(), *names);
-  if (!recordings) return fail(recordings.problems());
-  const std::filesystem::path order(order_path(arguments.scenario));
-  const auto diagnosis = diagnose(*recordings, {arguments.choice.assembly, arguments.name,
-                                                order.filename().string(), arguments.command_line});
-  if (!diagnosis) {
-    // What is known of each trace helps to find the one that is missing or wrong.
-    say(to_table(*recordings).print(page_width(arguments.page, "")));
-    return fail(diagnosis.problems());
-  }
+  const ReadTraces traces = read_traces(runs->front(), *names);
+  // What is known of each trace helps to find the one that is missing or wrong.
+  const auto give_up = [&](const Diagnostics& problems) {
+    say(overview(traces.recordings).print());
+    return fail(problems);
+  };
+  if (!traces.problems.empty()) return give_up(traces.problems);
+  DiagnosisOptions options{arguments.choice.assembly, arguments.text};
+  options.text.made_by = arguments.command_line;
+  options.text.order_path =
+      std::filesystem::path(order_path(arguments.scenario)).filename().string();
+  const auto diagnosis = diagnose(traces.recordings, options);
+  if (!diagnosis) return give_up(diagnosis.problems());
   if (const int code = write_files(*diagnosis, arguments); code != ExitCode::done) return code;
   if (arguments.json) return write_output(to_json(*diagnosis, kVersion), "");
   const auto style =
@@ -120,9 +124,17 @@ void add_diagnose(CLI::App& app, int& exit_code) {
                    "write the run as a scenario here, to ask what-ifs of; its order next to it "
                    "where no known schedule has it")
       ->type_name("FILE");
-  command->add_option("--name", arguments->name, "of that scenario")
+  command->add_option("--name", arguments->text.name, "of that scenario")
       ->type_name("NAME")
       ->capture_default_str();
+  command
+      ->add_option("--layers", arguments->text.layers,
+                   "how many layers each stage has, a number for each or one for all: the scenario "
+                   "has so many equal ones, so that plan.partition can move them; absent: a stage "
+                   "is one layer")
+      ->delimiter(',')
+      ->check(between(1, 100'000))
+      ->type_name("N,...");
   command->add_flag("--json", arguments->json, "print JSON and nothing else");
   command->add_option("--csv", arguments->csv, "write every op here, one a row")->type_name("FILE");
   command

@@ -113,9 +113,9 @@ Result<std::vector<RecordedRun>> recorded_runs(const ValidateArguments& argument
                        "and values");
   std::vector<RecordedRun> runs;
   for (const TraceFiles& files : *words) {
-    const auto recordings = read_recordings(files, *names);
-    if (!recordings) return recordings.problems();
-    auto run = assemble(*recordings, arguments.traces.assembly);
+    const ReadTraces traces = read_traces(files, *names);
+    if (!traces.problems.empty()) return traces.problems;
+    auto run = assemble(traces.recordings, arguments.traces.assembly);
     if (!run) return run.problems();
     runs.push_back(*std::move(run));
   }

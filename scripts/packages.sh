@@ -5,6 +5,7 @@ plumbline_build_packages=(g++ cmake ninja-build libyaml-cpp-dev libboost-graph-d
 plumbline_test_packages=(doctest-dev libbenchmark-dev python3)
 plumbline_python_packages=(python3-dev python3-venv python3-pip python3-setuptools python3-wheel python3-pybind11 pybind11-dev python3-numpy python3-pandas python3-pytest python3-nbclient python3-ipykernel mypy)
 plumbline_release_packages=(help2man dpkg-dev mmdebstrap)
+plumbline_torch_packages=(python3-torch)
 plumbline_slurm_packages=(slurm-wlm munge)
 plumbline_browser_packages=(chromium nodejs npm)
 plumbline_wasm_packages=(emscripten)

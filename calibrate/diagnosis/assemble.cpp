@@ -286,6 +286,9 @@ Result<RecordedRun> assemble_copy(const CopyStreams& copy,
   }
   run.clock = recordings[run.devices.front().recording].clock;
   auto iterations = joined_iterations(copy);
+  if (iterations.empty())
+    return at_file(recordings.front().file, "all ops come before the first step of the profiler",
+                   "let the profiler record whole steps");
   if (iterations.size() <= options.skip)
     return at_file(recordings.front().file, fmt::format("--skip {}, but there are {}", options.skip,
                                                         plural(iterations.size(), "iteration")));
@@ -360,8 +363,10 @@ Result<RecordedRun> assemble(const std::vector<RankRecording>& given,
   if (!copies) return copies.problems();
   if (options.copy >= copies->size())
     return at_file(recordings->front().file,
-                   fmt::format("--copy {}, but there {} {} of the pipeline", options.copy,
-                               copies->size() == 1 ? "is" : "are", plural(copies->size(), "copy")),
+                   copies->size() == 1
+                       ? fmt::format("--copy {}, but there is 1 copy of the pipeline", options.copy)
+                       : fmt::format("--copy {}, but there are {} copies of the pipeline",
+                                     options.copy, copies->size()),
                    "copies are counted from 0");
   std::optional<RecordedRun> shown;
   std::vector<double> times;

@@ -27,7 +27,7 @@ struct Bounds {
   bool is_empty() const { return low > high; }
   bool both() const { return std::isfinite(low) && std::isfinite(high); }
   double middle() const { return both() ? (low + high) / 2 : std::isfinite(low) ? low : high; }
-  double half() const { return both() ? (high - low) / 2 : kUnbounded; }
+  double half() const { return both() ? std::abs(high - low) / 2 : kUnbounded; }
   void meet(const Bounds& other) {
     low = std::max(low, other.low);
     high = std::min(high, other.high);
@@ -136,7 +136,8 @@ Line line_through(const std::vector<double>& x, const std::vector<double>& y) {
 
 /// Decides on the difference of two clocks. `begins` are those of the iterations, on the first
 /// clock. Its own note begins with a verb: "runs 3.0 ppm faster".
-Difference decide(const std::vector<Bounds>& bounds, const std::vector<double>& begins) {
+Difference decide(const std::vector<Bounds>& bounds, const std::vector<double>& begins,
+                  const std::vector<RunIteration>& iterations) {
   Difference difference;
   Bounds all;
   for (const Bounds& one : bounds) all.meet(one);
@@ -161,14 +162,16 @@ Difference decide(const std::vector<Bounds>& bounds, const std::vector<double>& 
                                   line.slope > 0 ? "faster" : "slower");
     return difference;
   }
+  difference.by_iteration = middles;
+  if (bounds.size() == 1) return difference;
   std::size_t jump = 1;  // where the difference changes most
   for (std::size_t k = 1; k < middles.size(); ++k) {
     if (std::abs(middles[k] - middles[k - 1]) > std::abs(middles[jump] - middles[jump - 1]))
       jump = k;
   }
-  difference.by_iteration = middles;
   difference.note = fmt::format("jumps by {} before iteration {}",
-                                time_text(std::abs(middles[jump] - middles[jump - 1]) / 1e9), jump);
+                                time_text(std::abs(middles[jump] - middles[jump - 1]) / 1e9),
+                                iterations[jump].number);
   return difference;
 }
 
@@ -203,7 +206,7 @@ void align_clocks(RecordedRun& run, const std::vector<RankRecording>& recordings
   std::map<std::size_t, Difference> known;
   known[run.devices.front().recording] = {std::vector<double>(iterations, 0), 0, ""};
   std::map<Pair, Difference> differences;
-  for (const auto& [pair, of] : bounds) differences[pair] = decide(of, begins);
+  for (const auto& [pair, of] : bounds) differences[pair] = decide(of, begins, run.iterations);
   for (;;) {
     const Pair* best = nullptr;
     for (const auto& [pair, difference] : differences) {

@@ -17,7 +17,8 @@ class Walk {
       : run_(run),
         iteration_(iteration),
         usual_(costs.latency().value_or(Duration{})),
-        inputs_(run, iteration) {
+        inputs_(run, iteration),
+        left_(iteration.time()) {
     for (std::size_t d = 0; d < iteration.ops.size(); ++d) {
       for (std::size_t i = 0; i < iteration.ops[d].size(); ++i)
         places_[iteration.ops[d][i].op] = {d, i};
@@ -41,7 +42,10 @@ class Walk {
 
  private:
   void add(const std::string& what, Duration time) {
-    if (time.count() > 0) shares_[what] += time;
+    time = std::min(time, left_);
+    if (time.count() <= 0) return;
+    shares_[what] += time;
+    left_ -= time;
   }
 
   std::size_t last_device() const {
@@ -95,6 +99,7 @@ class Walk {
   const RunIteration& iteration_;
   Duration usual_;
   OpInputs inputs_;
+  Duration left_;  ///< Of the iteration's time; the chain ends where it is used up.
   std::map<Op, std::pair<std::size_t, std::size_t>> places_;
   std::map<std::string, Duration> shares_;
 };

@@ -201,11 +201,14 @@ class Cutter {
   }
 
   void begin(std::int64_t part) {
-    const bool in_steps = !steps_.empty() && part != part_;
+    const bool is_again = part == part_ && !iterations_.empty();
     StreamIteration iteration;
-    iteration.number = in_steps              ? steps_[static_cast<std::size_t>(part)].number
-                       : iterations_.empty() ? 0
-                                             : iterations_.back().number + 1;
+    if (!steps_.empty()) {
+      iteration.number = steps_[static_cast<std::size_t>(part)].number;
+      iteration.place = is_again ? iterations_.back().place + 1 : 0;
+    } else {
+      iteration.number = static_cast<std::int64_t>(iterations_.size());
+    }
     part_ = part;
     iterations_.push_back(std::move(iteration));
     seen_.clear();
@@ -244,6 +247,22 @@ class Cutter {
   std::map<std::pair<std::uint32_t, OpKind>, std::uint32_t> counts_;
 };
 
+/// Numbers the iterations of steps that hold several.
+void count_on(std::vector<DeviceStream>& streams, std::vector<std::string>& notes) {
+  std::int64_t in_step = 1;
+  for (const DeviceStream& stream : streams) {
+    for (const StreamIteration& one : stream.iterations)
+      in_step = std::max(in_step, one.place + 1);
+  }
+  if (in_step == 1) return;
+  for (DeviceStream& stream : streams) {
+    for (StreamIteration& one : stream.iterations) one.number = one.number * in_step + one.place;
+  }
+  notes.push_back(
+      fmt::format("a step of the profiler holds up to {} iterations: step n has number {} n and on",
+                  in_step, in_step));
+}
+
 }  // namespace
 
 Result<std::vector<DeviceStream>> device_streams(const std::vector<RankRecording>& recordings,
@@ -269,6 +288,7 @@ Result<std::vector<DeviceStream>> device_streams(const std::vector<RankRecording
                         std::nullopt},
                        *std::move(iterations)});
   }
+  count_on(streams, notes);
   return streams;
 }
 

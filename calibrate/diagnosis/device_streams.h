@@ -16,6 +16,7 @@ namespace plumbline {
 /// The ops of one device in one iteration.
 struct StreamIteration {
   std::int64_t number = 0;
+  std::int64_t place = 0;  ///< Within its step, where a step holds several.
   std::vector<RunOp> ops;  ///< By the begin of their work.
   std::optional<RecordedSpan> update;
 };
@@ -28,9 +29,10 @@ struct DeviceStream {
 
 /// The streams of all devices of all ranks. Ops get their stages and the numbers of their
 /// micro-batches here, where names leave them out: a rank's place is its stage, and micro-batches
-/// are counted. A step of the profiler is an iteration; without steps, one begins where an op
-/// comes again. Errors: ops of which some tell their stage and some do not; no way to tell
-/// iterations.
+/// are counted. A step of the profiler is an iteration; without steps, and within a step, one
+/// begins where an op comes again. If a step holds several, they are counted on: with two in each,
+/// step 7 has the iterations 14 and 15. Errors: ops of which some tell their stage and some do not;
+/// no way to tell iterations.
 Result<std::vector<DeviceStream>> device_streams(const std::vector<RankRecording>& recordings,
                                                  const AssemblyOptions& options,
                                                  std::vector<std::string>& notes);

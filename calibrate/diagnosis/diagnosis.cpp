@@ -31,19 +31,16 @@ double Diagnosis::replay_error() const {
   return replayed->iteration_time_s / costs.iteration_s.median - 1;
 }
 
-Result<std::vector<RankRecording>> read_recordings(const std::vector<std::string>& files,
-                                                   const OpNames& names) {
+ReadTraces read_traces(const std::vector<std::string>& files, const OpNames& names) {
   std::vector<std::optional<Result<RankRecording>>> read(files.size());
   const std::atomic<bool> stop{false};
   for_each_parallel(files.size(), available_cores(), stop,
                     [&](std::uint64_t i) { read[i] = read_recording(files[i], names); });
-  std::vector<RankRecording> recordings;
-  Diagnostics problems;
+  ReadTraces all;
   for (auto& one : read) {
-    if (keep(*one, problems)) recordings.push_back(**std::move(one));
+    if (keep(*one, all.problems)) all.recordings.push_back(**std::move(one));
   }
-  if (!problems.empty()) return problems;
-  return recordings;
+  return all;
 }
 
 Result<Diagnosis> diagnose(const std::vector<RankRecording>& recordings,
@@ -54,8 +51,9 @@ Result<Diagnosis> diagnose(const std::vector<RankRecording>& recordings,
   diagnosis.run = *std::move(run);
   diagnosis.costs = costs_of(diagnosis.run);
   diagnosis.times = mean_device_times(diagnosis.run, diagnosis.costs);
-  diagnosis.scenario = scenario_of(diagnosis.run, diagnosis.costs, options.name, options.order_path,
-                                   options.made_by);
+  auto texts = scenario_of(diagnosis.run, diagnosis.costs, options.text);
+  if (!texts) return texts.problems();
+  diagnosis.scenario = *std::move(texts);
   const auto scenario = read_back(diagnosis.scenario);
   if (!scenario) return scenario.problems();
   auto setup = resolve_setup(*scenario);

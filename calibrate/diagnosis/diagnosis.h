@@ -40,16 +40,19 @@ struct Diagnosis {
 /// How a run is put together, and what its scenario is called.
 struct DiagnosisOptions {
   AssemblyOptions assembly;
-  std::string name;        ///< Of the scenario.
-  std::string order_path;  ///< Where its order will stand if no known schedule has it.
-  std::string made_by;     ///< The command.
+  RunText text;
 };
 
-/// Reads the traces, on all cores. Errors: those of read_recording, of all files.
-Result<std::vector<RankRecording>> read_recordings(const std::vector<std::string>& files,
-                                                   const OpNames& names);
+/// What was read of several traces.
+struct ReadTraces {
+  std::vector<RankRecording> recordings;  ///< Those that could be read, in the order of the files.
+  Diagnostics problems;                   ///< Those of the others: see read_recording.
+};
 
-/// Puts them together and explains the run. Errors: those of assemble().
+/// Reads the traces, on all cores.
+ReadTraces read_traces(const std::vector<std::string>& files, const OpNames& names);
+
+/// Puts them together and explains the run. Errors: those of assemble() and scenario_of().
 Result<Diagnosis> diagnose(const std::vector<RankRecording>& recordings,
                            const DiagnosisOptions& options);
 

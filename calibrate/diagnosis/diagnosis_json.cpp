@@ -106,8 +106,8 @@ std::string to_json(const Diagnosis& d, const std::string& version) {
   Json critical = Json::object();
   for (const CriticalShare& share : d.critical) critical[share.what] = seconds(share.time);
   const Json json = {
-      {"plumbline", version},
-      {"kind", "diagnosis"},
+      {"schema_version", 1},
+      {"tool", {{"name", "plumbline"}, {"version", version}}},
       {"clock", clocks[static_cast<std::size_t>(d.run.clock)]},
       {"stages", d.run.stages},
       {"micro_batches", d.run.micro_batches},

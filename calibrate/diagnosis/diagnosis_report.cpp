@@ -44,40 +44,45 @@ Table summary(const Diagnosis& d) {
   const Statistics& time = d.costs.iteration_s;
   Table table;
   table.has_no_header();
-  table.row({"  iteration time", time_text(time.median)},
+  table.row({"iteration time", time_text(time.median)},
             time.samples > 1 ? fmt::format("the median of {}, {} to {}", time.samples,
                                            time_text(time.min), time_text(time.max))
                              : "of the only one that tells");
   const double bubble = d.bubble_fraction();
-  table.row({"  bubble fraction", percent(bubble)}, "of the device time is idle");
-  if (bubble < 1) table.row({"  bubble overhead", percent(bubble / (1 - bubble))}, "idle / busy");
+  table.row({"bubble fraction", percent(bubble)}, "of the device time is idle");
+  if (bubble < 1) table.row({"bubble overhead", percent(bubble / (1 - bubble))}, "idle / busy");
   return table;
 }
 
-/// The devices: busy time, and idle time by cause.
+/// The devices: busy time, and idle time by cause. Ranks are left out where they are the devices'
+/// numbers.
 Table devices(const Diagnosis& d) {
-  Table table;
-  std::vector<std::string> titles = {"device", "rank", "stages", "busy"};
   std::vector<RunIdle> causes;
   for (std::size_t i = 0; i < kRunIdles; ++i) {
     const auto cause = static_cast<RunIdle>(i);
-    const bool any = std::any_of(d.times.begin(), d.times.end(), [&](const DeviceTime& time) {
-      return time.of(cause).count() > 0;
-    });
-    if (!any) continue;
-    causes.push_back(cause);
-    titles.emplace_back(name(cause));
+    if (std::any_of(d.times.begin(), d.times.end(),
+                    [&](const DeviceTime& time) { return time.of(cause).count() > 0; }))
+      causes.push_back(cause);
   }
+  bool same_numbers = true;
+  for (std::size_t i = 0; i < d.run.devices.size(); ++i)
+    same_numbers = same_numbers && d.run.devices[i].rank == static_cast<std::int64_t>(i);
+  Table table;
+  std::vector<std::string> titles = {"device"};
+  if (!same_numbers) titles.emplace_back("rank");
+  titles.insert(titles.end(), {"stages", "busy"});
+  for (const RunIdle cause : causes) titles.emplace_back(name(cause));
   table.row(std::move(titles));
   for (std::size_t i = 0; i < d.times.size(); ++i) {
     const RunDevice& device = d.run.devices[i];
-    std::vector<std::string> row = {std::to_string(i), std::to_string(device.rank),
-                                    fmt::format("{}", fmt::join(device.stages, ",")),
-                                    text_of(d.times[i].busy())};
+    std::vector<std::string> row = {std::to_string(i)};
+    if (!same_numbers) row.push_back(std::to_string(device.rank));
+    row.push_back(fmt::format("{}", fmt::join(device.stages, ",")));
+    row.push_back(text_of(d.times[i].busy()));
     for (const RunIdle cause : causes) row.push_back(text_of(d.times[i].of(cause)));
     table.row(std::move(row));
   }
-  table.may_lack({"rank", "stages"});
+  table.may_lack({"stages"});
   return table;
 }
 
@@ -221,9 +226,8 @@ Document to_table(const Diagnosis& d, const std::optional<TimelineStyle>& style)
   return text;
 }
 
-Document to_table(const std::vector<RankRecording>& recordings) {
-  Table table;
-  table.row({"trace", "rank", "events", "steps", "stages", "F", "mean", "B, I, W", "mean"});
+Document overview(const std::vector<RankRecording>& recordings) {
+  Document text;
   for (const RankRecording& recording : recordings) {
     std::set<std::uint32_t> stages;
     std::size_t count[2] = {0, 0};
@@ -234,17 +238,19 @@ Document to_table(const std::vector<RankRecording>& recordings) {
       sum[at] += op.work.length();
       if (op.op.stage) stages.insert(*op.op.stage);
     }
-    const auto mean = [&](std::size_t at) {
-      return count[at] == 0 ? std::string("-")
-                            : text_of(sum[at] / static_cast<std::int64_t>(count[at]));
+    const auto ops = [&](std::size_t at, const char* what) {
+      std::string number = plural(count[at], what);
+      if (count[at] == 0) return number;
+      return fmt::format("{} of {} on average", number,
+                         text_of(sum[at] / static_cast<std::int64_t>(count[at])));
     };
-    table.row({recording.file, recording.rank_known ? std::to_string(recording.rank) : "?",
-               std::to_string(recording.events), std::to_string(recording.steps.size()),
-               stages.empty() ? "?" : fmt::format("{}", fmt::join(stages, ",")),
-               std::to_string(count[0]), mean(0), std::to_string(count[1]), mean(1)});
+    text.sentence(fmt::format(
+        "{}: {}, {}, {}{}, {}, {}{}", recording.file,
+        recording.rank_known ? fmt::format("rank {}", recording.rank) : "a rank that is not told",
+        plural(recording.events, "event"), plural(recording.steps.size(), "step"),
+        stages.empty() ? "" : fmt::format(", stage {}", fmt::join(stages, ", ")), ops(0, "forward"),
+        ops(1, "backward"), recording.guessed ? " (a guess: no range names an op)" : ""));
   }
-  Document text;
-  text.table(std::move(table));
   return text;
 }
 

@@ -19,8 +19,8 @@ Document to_table(const Diagnosis& diagnosis, const std::optional<TimelineStyle>
 /// The same as JSON, one line per top-level key, with the ops of all iterations. Ends in a newline.
 std::string to_json(const Diagnosis& diagnosis, const std::string& version);
 
-/// What each trace has, for a run that cannot be put together.
-Document to_table(const std::vector<RankRecording>& recordings);
+/// What each trace has, a sentence each: for a run that cannot be put together.
+Document overview(const std::vector<RankRecording>& recordings);
 
 /// One op a row: iteration, device, rank, stage, op, micro_batch, begin_ns, end_ns, busy_ns,
 /// input_ns. Times count from the begin of the first iteration; input_ns, when its input arrived,

@@ -55,6 +55,7 @@ class GapReader {
     of(RunIdle::drain) += ended - cursor - collective;
     const SimTime next = iteration_.begin + iteration_.time();
     add(RunIdle::between, ended, next);
+    take_off(ended - next);
     return time_;
   }
 
@@ -62,6 +63,16 @@ class GapReader {
   Duration& of(RunIdle cause) { return time_.idle[static_cast<std::size_t>(cause)]; }
   void add(RunIdle cause, SimTime begin, SimTime end) {
     if (end > begin) of(cause) += end - begin;
+  }
+
+  /// Where the next iteration begins before this one has ended on all devices, devices neither drain
+  /// nor fill for so long: they have to do with the other one.
+  void take_off(Duration overlap) {
+    for (const RunIdle cause : {RunIdle::drain, RunIdle::collective, RunIdle::fill}) {
+      const Duration part = std::clamp(overlap, Duration{}, of(cause));
+      of(cause) -= part;
+      overlap -= part;
+    }
   }
 
   /// The host was late, except while a collective ran.
@@ -114,7 +125,7 @@ std::string_view meaning(RunIdle cause) {
                                            "of that, because its op took longer than usual",
                                            "the input was on its way",
                                            "a collective that is no part of an op",
-                                           "all was there: the CPU began the op late",
+                                           "all was there: the CPU began the op or update late",
                                            "behind the last op, until all devices end",
                                            "until the next iteration begins"};
   return meanings[static_cast<std::size_t>(cause)];

@@ -21,7 +21,7 @@ enum class RunIdle : std::uint8_t {
   straggler,   ///< The part of that by which the other device's op took longer than usual.
   transfer,    ///< The input was on its way.
   collective,  ///< A collective ran that is no part of an op, such as an all-reduce of gradients.
-  host,        ///< All was there, and the op had not begun: the CPU was late.
+  host,        ///< All was there, and the op or update had not begun: the CPU was late.
   drain,       ///< After its last op or update, until all devices have ended theirs.
   between,     ///< From there until the next iteration begins.
 };

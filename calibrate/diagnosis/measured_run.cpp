@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/table.h"
+#include "sim/engine/period.h"
 #include "sim/engine/release.h"
 #include "sim/prediction/bubble_terms.h"
 
@@ -125,7 +126,7 @@ class RecordedTimes {
       } else if (activity.kind == ActivityKind::update) {
         set_update(activity, n.resource, span);
       } else if (activity.kind == ActivityKind::overhead) {
-        span.end = std::max(span.begin, SimTime{iteration_.time()});
+        span.end = span.begin + overhead_behind(span.begin, trace);
       }
       free[n.resource] = free[n.peer_resource] = span.end - graph_.cost(node).latency;
     }
@@ -169,6 +170,13 @@ class RecordedTimes {
       span.begin = std::clamp(own(*moved), made, span.end);
   }
 
+  /// The overhead behind an iteration. Without a flush, the next one begins behind the longest part
+  /// of a device, else behind the end of all.
+  Duration overhead_behind(SimTime end, const Trace& trace) const {
+    if (graph_.flushes) return std::max(Duration{}, SimTime{iteration_.time()} - end);
+    return std::max(Duration{}, iteration_.time() - longest(device_spans(graph_, trace)).length());
+  }
+
   /// Devices with several stages update one after the other. Where the graph flushes, an update
   /// that was recorded before the flush follows it.
   void set_update(const Activity& activity, std::uint32_t slot, Span& span) const {
@@ -201,27 +209,6 @@ std::size_t middle_of(const RecordedRun& run, const std::vector<std::size_t>& ti
     return run.iterations[timed[a]].time() < run.iterations[timed[b]].time();
   });
   return order[(order.size() - 1) / 2];
-}
-
-/// Without a flush, an iteration is as long as the longest part of a device and the overhead behind
-/// it: the overhead becomes what is left of the recorded time.
-void set_period(OpGraph& graph, const Trace& trace, Duration time) {
-  if (graph.flushes) return;
-  const std::uint32_t gate = graph.mini_batches.front().gate;
-  Duration longest{};
-  std::vector<SimTime> first(graph.slots(), SimTime::max());
-  std::vector<SimTime> last(graph.slots(), SimTime::min());
-  for (std::uint32_t node = 0; node < graph.size(); ++node) {
-    const std::uint32_t slot = graph.nodes[node].resource;
-    if (slot >= graph.slots()) continue;
-    first[slot] = std::min(first[slot], trace.spans[node].begin);
-    last[slot] = std::max(last[slot], trace.spans[node].end);
-    longest = std::max(longest, last[slot] - first[slot]);
-  }
-  Cost cost = graph.cost(gate);
-  cost.hold = std::max(Duration{}, time - longest);
-  graph.nodes[gate].cost = static_cast<std::uint32_t>(graph.costs.size());
-  graph.costs.push_back(cost);
 }
 
 std::string source_of_times(OpClock clock) {
@@ -259,7 +246,6 @@ Result<RealRun> measured_run(TrainingSetup setup, const RecordedRun& run, const 
   real.knows_memory = false;
   real.shown = middle_of(run, timed);
   const Trace& trace = real.iterations[real.shown].trace;
-  set_period(*graph, trace, run.iterations[timed[real.shown]].time());
   setup.forget_errors();
   setup.forget_split();
   setup.noise.reset();

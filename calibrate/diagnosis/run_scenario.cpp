@@ -12,6 +12,7 @@
 
 #include "base/exact_quantity.h"
 #include "base/memory_files.h"
+#include "base/table.h"
 #include "base/yaml_text.h"
 #include "schedules/generators/generators.h"
 #include "sim/setup/resolve_setup.h"
@@ -22,17 +23,20 @@ namespace {
 /// Where the order of a scenario in memory stands.
 constexpr const char* kOrderInMemory = "<the recorded order>";
 
-/// One stage of a run has a layer of this name.
-std::string layer_name(std::uint32_t stage) { return fmt::format("stage{}", stage); }
-
 Duration duration_of(double seconds) { return Duration{std::llround(seconds * 1e9)}; }
 
-/// "{mean: 5 ms, median: 5 ms, q1: ..., q3: ..., samples: 40}".
-std::string statistics_text(const OpCosts& costs) {
-  const auto text = [](double seconds) { return exact_text(duration_of(seconds)); };
+/// A part of a time; all parts add up to it.
+Duration part_of(Duration time, std::uint32_t part, std::uint32_t parts) {
+  return time * (part + 1) / parts - time * part / parts;
+}
+
+/// "{mean: 5 ms, median: 5 ms, q1: ..., q3: ..., samples: 40}", of one of `parts` equal layers; the
+/// first ones take a nanosecond more where the time cannot be divided.
+std::string statistics_text(const OpCosts& costs, std::uint32_t part, std::uint32_t parts) {
+  const auto text = [&](double seconds) { return exact_text(duration_of(seconds / parts)); };
   return fmt::format("{{mean: {}, median: {}, q1: {}, q3: {}, samples: {}}}",
-                     exact_text(costs.time), text(costs.seconds.median), text(costs.seconds.q1),
-                     text(costs.seconds.q3), costs.seconds.samples);
+                     exact_text(part_of(costs.time, part, parts)), text(costs.seconds.median),
+                     text(costs.seconds.q1), text(costs.seconds.q3), costs.seconds.samples);
 }
 
 /// The link of all pairs of devices.
@@ -79,22 +83,29 @@ Bytes output_of(const RecordedRun& run, const RunCosts& costs, std::uint32_t sta
   return {};
 }
 
-std::string layer_text(const RecordedRun& run, const RunCosts& costs, std::uint32_t stage) {
-  std::string text = fmt::format("    - name: {}\n", layer_name(stage));
-  const auto time = [&](const char* key, OpKind kind) {
-    if (const OpCosts* of = costs.find(stage, kind))
-      text += fmt::format("      {}: {}\n", key, statistics_text(*of));
-  };
-  time("forward", OpKind::forward);
-  time("backward", OpKind::backward);
-  time("backward_input", OpKind::backward_input);
-  time("backward_weight", OpKind::backward_weight);
+/// The layers of a stage.
+std::string stage_text(const RecordedRun& run, const RunCosts& costs, std::uint32_t stage,
+                       std::uint32_t layers) {
   const RunDevice& device = run.devices[run.device_of(stage)];
   const auto stages = static_cast<std::int64_t>(device.stages.size());
   const Duration update = costs.updates[run.device_of(stage)] / stages - costs.between_ops;
-  if (update.count() > 0) text += fmt::format("      update: {}\n", exact_text(update));
-  if (const Bytes output = output_of(run, costs, stage); output.count > 0)
-    text += fmt::format("      output: {}\n", exact_text(output));
+  const Bytes output = output_of(run, costs, stage);
+  std::string text;
+  for (std::uint32_t i = 0; i < layers; ++i) {
+    text += layers == 1 ? fmt::format("    - name: stage{}\n", stage)
+                        : fmt::format("    - name: stage{}.{}\n", stage, i);
+    const auto time = [&](const char* key, OpKind kind) {
+      if (const OpCosts* of = costs.find(stage, kind))
+        text += fmt::format("      {}: {}\n", key, statistics_text(*of, i, layers));
+    };
+    time("forward", OpKind::forward);
+    time("backward", OpKind::backward);
+    time("backward_input", OpKind::backward_input);
+    time("backward_weight", OpKind::backward_weight);
+    if (update.count() > 0)
+      text += fmt::format("      update: {}\n", exact_text(part_of(update, i, layers)));
+    if (output.count > 0) text += fmt::format("      output: {}\n", exact_text(output));
+  }
   return text;
 }
 
@@ -106,26 +117,30 @@ std::string overhead_text(const RunCosts& costs) {
 }
 
 /// All but the schedule.
-std::string body(const RecordedRun& run, const RunCosts& costs, const std::string& name,
-                 const std::string& made_by) {
+std::string body(const RecordedRun& run, const RunCosts& costs, const RunText& wanted,
+                 const std::vector<std::uint32_t>& layers) {
   const OneLink link = link_of(run, costs);
-  std::string text = fmt::format("# Made by: {}\n", made_by);
+  std::string text = fmt::format("# Made by: {}\n", wanted.made_by);
+  const bool divided = layers != std::vector<std::uint32_t>(run.stages, 1);
+  text += divided ? "# A recorded run. The layers of a stage are equal parts of what was recorded "
+                    "of it; its\n"
+                  : "# A recorded run. A layer is a whole stage; its\n";
   text +=
-      "# A recorded run. A layer is a whole stage; its update begins with the end of the last op, "
-      "so\n"
-      "# that an all-reduce of gradients is part of it. One link stands for all. per_op is the "
-      "time\n"
-      "# between two ops of a device. Memory was not recorded: layers have no bytes of it.\n";
-  text += fmt::format("version: 1\nname: {}\nmodel:\n  layers:\n", yaml_scalar(name));
-  for (std::uint32_t stage = 0; stage < run.stages; ++stage) text += layer_text(run, costs, stage);
+      "# update begins with the end of the last op, so that an all-reduce of gradients is part of "
+      "it.\n"
+      "# One link stands for all. per_op is the time between two ops of a device. Memory was not\n"
+      "# recorded: layers have no bytes of it.\n";
+  text += fmt::format("version: 1\nname: {}\nmodel:\n  layers:\n", yaml_scalar(wanted.name));
+  for (std::uint32_t stage = 0; stage < run.stages; ++stage)
+    text += stage_text(run, costs, stage, layers[stage]);
   text += fmt::format("cluster:\n  devices: {}\n", run.devices.size());
   if (run.devices.size() > 1) {
     const std::string bandwidth =
         link.bandwidth ? fmt::format(", bandwidth: {}", exact_text(*link.bandwidth)) : "";
     text += fmt::format("  link: {{latency: {}{}}}\n", exact_text(link.latency), bandwidth);
   }
-  text += fmt::format("plan: {{stages: {}, partition: [{}]}}\n", run.stages,
-                      fmt::join(std::vector<int>(run.stages, 1), ", "));
+  text +=
+      fmt::format("plan: {{stages: {}, partition: [{}]}}\n", run.stages, fmt::join(layers, ", "));
   text += overhead_text(costs);
   text += "training: {flush: none}\n";
   return text;
@@ -179,16 +194,23 @@ std::string order_text(const OpLists& lists) {
 
 }  // namespace
 
-RunScenario scenario_of(const RecordedRun& run, const RunCosts& costs, const std::string& name,
-                        const std::string& order_path, const std::string& made_by) {
-  const std::string text = body(run, costs, name, made_by);
+Result<RunScenario> scenario_of(const RecordedRun& run, const RunCosts& costs,
+                                const RunText& wanted) {
+  std::vector<std::uint32_t> layers = wanted.layers;
+  if (layers.size() <= 1) layers.assign(run.stages, layers.empty() ? 1 : layers.front());
+  if (layers.size() != run.stages)
+    return input_error({},
+                       fmt::format("--layers has {} numbers, and the run had {}", layers.size(),
+                                   plural(run.stages, "stage")),
+                       "a number for each stage, or one for all");
+  const std::string text = body(run, costs, wanted, layers);
   if (const auto known = known_schedule(text, run)) {
     const ScheduleRule* const rule = find_schedule_rule(*known);
     const bool takes_chunks = rule->chunks && rule->chunks->max_chunks > 1;
     const std::size_t chunks = takes_chunks ? run.devices.front().stages.size() : 1;
-    return {text + schedule_text(*known, chunks, run), *known, ""};
+    return RunScenario{text + schedule_text(*known, chunks, run), *known, ""};
   }
-  return {text + file_text(order_path), "", order_text(run.lists)};
+  return RunScenario{text + file_text(wanted.order_path), "", order_text(run.lists)};
 }
 
 Result<Scenario> read_back(const RunScenario& texts) {

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/diagnostic.h"
 #include "calibrate/diagnosis/recorded_run.h"
@@ -20,13 +21,22 @@ struct RunScenario {
   std::string order;     ///< The text of that file, as PyTorch reads it; "" = none.
 };
 
-/// Writes a run as a scenario. Each stage is a layer with the statistics of its ops. Bytes are
-/// those that transfers recorded, or 0; then a transfer has a latency alone. Updates do not wait
-/// for other devices (`training.flush: none`). Where a known schedule has the run's order, the
-/// scenario names it; else it names the file `order_path`, relative to the scenario's own folder.
-/// `made_by` is the command, for a comment.
-RunScenario scenario_of(const RecordedRun& run, const RunCosts& costs, const std::string& name,
-                        const std::string& order_path, const std::string& made_by);
+/// What a scenario's text says beside the run.
+struct RunText {
+  std::string name = "recorded run";
+  /// Where the order stands that no known schedule has, relative to the scenario's own folder.
+  std::string order_path = "run.order.csv";
+  std::string made_by;  ///< The command, for a comment.
+  /// How many layers each stage has; one number stands for all stages; empty: a stage is one layer.
+  std::vector<std::uint32_t> layers;
+};
+
+/// Writes a run as a scenario. A stage is a layer with the statistics of its ops, or so many equal
+/// layers, each with its part of them. Bytes are those that transfers recorded, or 0; then a
+/// transfer has a latency alone. Updates do not wait for other devices (`training.flush: none`).
+/// Where a known schedule has the run's order, the scenario names it. Errors: another number of
+/// `layers` than of stages.
+Result<RunScenario> scenario_of(const RecordedRun& run, const RunCosts& costs, const RunText& text);
 
 /// The scenario as commands read it. Its order comes from memory, not from a file.
 /// Errors: those of read_scenario: none that a user has made.

@@ -121,8 +121,27 @@ std::vector<const RecordedTransfer*> with_peer(const RankRecording& recording, s
   return found;
 }
 
-/// Sends and receives in their order. Those of iterations that were left out at the begin or the
-/// end come before or after: as many as the first transfer allows are skipped.
+/// Takes out the transfers of iterations that were left out. A send of data cannot end before it
+/// was made, and each send has its receive. Requires: as many sends as receives, and more than
+/// edges.
+void keep_those_of(const std::vector<Edge>& edges, std::vector<const RecordedTransfer*>& sends,
+                   std::vector<const RecordedTransfer*>& receives) {
+  std::vector<const RecordedTransfer*> kept_sends, kept_receives;
+  std::size_t spare = sends.size() - edges.size();
+  std::size_t at = 0;
+  for (const Edge& edge : edges) {
+    for (; spare > 0 && sends[at]->span.end < edge.from->work.end; --spare) ++at;
+    kept_sends.push_back(sends[at]);
+    kept_receives.push_back(receives[at]);
+    ++at;
+  }
+  sends = std::move(kept_sends);
+  receives = std::move(kept_receives);
+}
+
+/// Sends and receives in their order. Where ranks recorded different numbers of them, those of
+/// iterations that were left out at the begin or the end come before or after: as many as the first
+/// transfer allows are skipped.
 void match_in_order(const Edges& edges, const std::vector<RankRecording>& recordings,
                     RecordedRun& run) {
   for (const auto& [pair, of] : edges) {
@@ -131,6 +150,8 @@ void match_in_order(const Edges& edges, const std::vector<RankRecording>& record
     if (from.recording == to.recording) continue;
     auto sends = with_peer(recordings[from.recording], to.rank, true);
     auto receives = with_peer(recordings[to.recording], from.rank, false);
+    if (sends.size() == receives.size() && sends.size() > of.size())
+      keep_those_of(of, sends, receives);
     // A send of data cannot end before it was made.
     while (!sends.empty() && sends.front()->span.end < of.front().from->work.end)
       sends.erase(sends.begin());

@@ -31,8 +31,8 @@ class OpenRanges {
   explicit OpenRanges(const std::vector<TitledRange>& ranges) : ranges_(ranges) {
     for (std::uint32_t i = 0; i < ranges.size(); ++i) {
       if (!owns_work(ranges[i].title)) continue;
-      by_thread_[ranges[i].thread].push_back(i);
-      if (has_backward(ranges[i].title)) backwards_.push_back(i);
+      add(by_thread_[ranges[i].thread], i);
+      if (has_backward(ranges[i].title)) add(backwards_, i);
     }
   }
 
@@ -43,26 +43,36 @@ class OpenRanges {
   }
   /// The backward that is open on any thread.
   std::uint32_t backward(SimTime time) const { return open_in(backwards_, time); }
-  const std::map<std::int64_t, std::vector<std::uint32_t>>& by_thread() const { return by_thread_; }
 
  private:
+  /// Ranges ascending by their begin.
+  struct Sorted {
+    std::vector<std::uint32_t> ranges;
+    std::vector<SimTime> until;  ///< The latest end of this range and of all before it.
+  };
+
+  void add(Sorted& sorted, std::uint32_t range) const {
+    const SimTime end = ranges_[range].span.end;
+    sorted.until.push_back(sorted.until.empty() ? end : std::max(sorted.until.back(), end));
+    sorted.ranges.push_back(range);
+  }
+
   /// The last to begin of those that are open. Few ranges lie within each other, so few steps back
-  /// find it.
-  std::uint32_t open_in(const std::vector<std::uint32_t>& sorted, SimTime time) const {
-    auto at = std::upper_bound(
-        sorted.begin(), sorted.end(), time,
+  /// find it, or that there is none.
+  std::uint32_t open_in(const Sorted& sorted, SimTime time) const {
+    const auto after = std::upper_bound(
+        sorted.ranges.begin(), sorted.ranges.end(), time,
         [&](SimTime t, std::uint32_t range) { return t < ranges_[range].span.begin; });
-    constexpr int deepest = 4;
-    for (int step = 0; step < deepest && at != sorted.begin(); ++step) {
-      --at;
-      if (ranges_[*at].span.holds(time)) return *at;
+    for (auto i = static_cast<std::size_t>(after - sorted.ranges.begin()); i > 0; --i) {
+      if (sorted.until[i - 1] <= time) break;
+      if (ranges_[sorted.ranges[i - 1]].span.holds(time)) return sorted.ranges[i - 1];
     }
     return kNoRange;
   }
 
   const std::vector<TitledRange>& ranges_;
-  std::map<std::int64_t, std::vector<std::uint32_t>> by_thread_;
-  std::vector<std::uint32_t> backwards_;
+  std::map<std::int64_t, Sorted> by_thread_;
+  Sorted backwards_;
 };
 
 /// The time in which at least one of these spans runs. Sorts them.

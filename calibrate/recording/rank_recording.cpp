@@ -19,7 +19,7 @@
 namespace plumbline {
 namespace {
 
-/// The number behind the last "rank" in a file's name: `rank3.json`, `trace_rank-12.json.gz`.
+/// The number behind the last "rank" in a file's name: `rank3.json`, `trace_rank-012.json.gz`.
 std::optional<std::int64_t> rank_in_name(const std::string& file) {
   const std::string name = lower_case(std::filesystem::path(file).filename().string());
   std::size_t at = name.rfind("rank");
@@ -28,6 +28,7 @@ std::optional<std::int64_t> rank_in_name(const std::string& file) {
   while (at < name.size() && (name[at] == '_' || name[at] == '-' || name[at] == '.')) ++at;
   std::size_t end = at;
   while (end < name.size() && std::isdigit(static_cast<unsigned char>(name[end]))) ++end;
+  while (at + 1 < end && name[at] == '0') ++at;
   return parse_count(name.substr(at, end - at)).value;
 }
 
@@ -104,6 +105,8 @@ void take_ranges(const RankEvents& events, const RangesWork& work, RankRecording
         break;
     }
   }
+  std::stable_sort(recording.collectives.begin(), recording.collectives.end(),
+                   [](const RecordedSpan& a, const RecordedSpan& b) { return a.begin < b.begin; });
   if (without_work > 0)
     recording.notes.push_back(
         fmt::format("{}: {} of {} ops launched nothing; their ranges on the CPU count",

@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -82,9 +83,19 @@ Argument argument_of(std::string_view key) {
   return Argument::none;
 }
 
+/// No time has more nanoseconds than this.
+constexpr std::int64_t kMostNanoseconds = 9'000'000'000'000'000'000;
+
+/// The same as nanoseconds_of() for a number with an exponent, which is seldom, and then not exact.
+std::optional<std::int64_t> rounded_nanoseconds_of(std::string_view text) {
+  const double all = std::strtod(std::string(text).c_str(), nullptr) * 1e3;
+  if (!(std::abs(all) < static_cast<double>(kMostNanoseconds))) return std::nullopt;
+  return std::llround(all);
+}
+
 /// Nanoseconds of a decimal number of microseconds, to the nearest; nothing beyond 64 bits.
 std::optional<std::int64_t> nanoseconds_of(std::string_view text) {
-  constexpr std::int64_t limit = std::int64_t{9'000'000'000'000'000'000};
+  constexpr std::int64_t limit = kMostNanoseconds;
   const bool is_negative = text.starts_with('-');
   std::int64_t value = 0;
   int decimals = -1;  // none yet
@@ -93,12 +104,9 @@ std::optional<std::int64_t> nanoseconds_of(std::string_view text) {
       decimals = 0;
       continue;
     }
-    if (c < '0' || c > '9') {  // an exponent: seldom, and then not exact
-      const double all = std::strtod(std::string(text).c_str(), nullptr) * 1e3;
-      if (!(std::abs(all) < static_cast<double>(limit))) return std::nullopt;
-      return std::llround(all);
-    }
+    if (c < '0' || c > '9') return rounded_nanoseconds_of(text);
     if (decimals == 3) {
+      if (text.find_first_of("eE") != std::string_view::npos) return rounded_nanoseconds_of(text);
       value += c >= '5' ? 1 : 0;
       break;
     }
@@ -138,7 +146,10 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool number_unsigned(std::uint64_t value) override {
-    set_whole(static_cast<std::int64_t>(value));
+    const bool is_time =
+        in_event_ && depth_ == event_depth_ && (field_ == Field::start || field_ == Field::length);
+    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+    if (!is_time || value <= most) set_whole(static_cast<std::int64_t>(value));
     return true;
   }
   bool number_float(double, const std::string& text) override {
@@ -187,8 +198,7 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   }
   bool start_array(std::size_t) override {
     ++depth_;
-    if (!in_event_ && !has_events_ &&
-        (depth_ == 1 || (depth_ == 2 && section_ == "traceEvents"))) {
+    if (!in_event_ && !has_events_ && (depth_ == 1 || (depth_ == 2 && section_ == "traceEvents"))) {
       has_events_ = true;
       any_events_ = true;
       event_depth_ = depth_ + 1;

@@ -127,7 +127,8 @@ class EventSorter {
         layers_.emplace(name, static_cast<std::uint32_t>(found_.layers.size()));
     if (!is_new) return at->second;
     if (name.size() > kLongestText)
-      return error(fmt::format("the layer '{}' has a name longer than 10,000 bytes", clipped(name)));
+      return error(
+          fmt::format("the layer '{}' has a name longer than 10,000 bytes", clipped(name)));
     if (found_.layers.size() == static_cast<std::size_t>(kMaxLayers))
       return error(fmt::format("there are ranges of more than {} layers", kMaxLayers));
     found_.layers.push_back(name);
@@ -148,9 +149,8 @@ Result<TraceEvents> read_trace_events(std::istream& text,
                                       const RangeNames& names) {
   EventSorter sorter(source, names);
   const auto header = read_torch_events(
-      text, source, [&](const TorchEvent& event, std::size_t number) {
-        return sorter.take(event, number);
-      });
+      text, source,
+      [&](const TorchEvent& event, std::size_t number) { return sorter.take(event, number); });
   if (!header) return header.problems();
   return std::move(sorter).found();
 }

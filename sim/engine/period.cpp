@@ -108,8 +108,9 @@ const DeviceSpan& longest(const std::vector<DeviceSpan>& spans) {
 }
 
 Duration shortest_period(const OpGraph& graph, const Trace& trace) {
+  // The trace says what the overhead took: in a measured run it is not the graph's.
   Duration period = longest(device_spans(graph, trace)).length() +
-                    graph.cost(graph.mini_batches.front().gate).hold;
+                    held(graph, trace, graph.mini_batches.front().gate);
   if (period.count() == 0) return period;
   const std::vector<std::vector<Use>> links = uses_of_links(graph, trace);
   for (Duration before{-1}; before != period;) {

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# What `plumbline diagnose` says of generated traces with a known truth, of real ones with their names taken out, and of
+# traces that lack something.
+# Usage: tests/diagnose.sh BINARY
+# SPDX-License-Identifier: MIT
+set -u
+binary=$(realpath -e -- "${1:?usage: tests/diagnose.sh BINARY}") || exit 2
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." || exit 2
+command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+folder=$(mktemp -d) || exit 2
+trap 'rm -rf -- "$folder"' EXIT
+failed=0
+passed=0
+complain() {
+  echo "$1"
+  failed=$((failed + 1))
+}
+
+# same OPTIONS...: the truth comes back.
+same() {
+  if python3 tests/diagnose/compare.py "$binary" "$folder/made" "$@" >"$folder/said" 2>&1; then
+    passed=$((passed + 1))
+  else
+    complain "$(cat "$folder/said")"
+  fi
+  rm -rf "$folder/made"
+}
+same --form gpu --iterations 4
+same --form gpu --iterations 4 --skew 50000 --base-time
+same --form gpu --iterations 4 --skew 5000 --no-pairs --seed 2
+same --form gpu --iterations 4 --skew 5000 --old-nccl --gz --seed 3
+same --form gpu --iterations 6 --skew 5000 --drift 20
+same --form gpu --iterations 4 --skew 5000 --schedule zb --other-threads
+same --form gpu --iterations 4 --skew 5000 --schedule gpipe --no-step --stages 3 --micro-batches 5
+same --form gpu --iterations 4 --skew 5000 --names classic --straggler 1:1.5
+same --form gpu --iterations 4 --skew 5000 --replicas 2 -- --copy 1
+same --form gpu --iterations 3 --jitter 0.3 --host-late 40 --stages 6 --micro-batches 12
+same --form cpu --iterations 4 --skew 5000
+same --form cpu --iterations 4 --names classic --stages 2
+same --form legacy --iterations 4 --skew 50000
+same --form legacy --iterations 4 --schedule gpipe --seed 5
+
+# Real traces: the schedule is found, also where no range names an op.
+# without_names FROM TO: the traces of a folder without the ranges of ops.
+without_names() {
+  mkdir -p "$2"
+  python3 - "$1" "$2" <<'END'
+import glob, gzip, json, os, sys
+for path in glob.glob(os.path.join(sys.argv[1], "rank*.json.gz")):
+    with gzip.open(path, "rt") as text:
+        events = [event for event in json.load(text) if not event["name"].startswith("PP:")]
+    with open(os.path.join(sys.argv[2], os.path.basename(path)[:-3]), "w") as text:
+        json.dump(events, text)
+END
+}
+for run in naive:naive gpipe:gpipe 1f1b:1f1b option-c:delayed-backward; do
+  recorded=examples/real-runs/recorded/${run%:*}
+  without_names "$recorded" "$folder/bare"
+  for traces in "$recorded" "$folder/bare"; do
+    "$binary" diagnose "$traces" --no-timeline >"$folder/said" 2>&1
+    expected="${run#*:}: 2 stages on 2 devices, 4 micro-batches, 5 iterations"
+    if [[ $(head -n 1 "$folder/said") == "$expected" ]]; then
+      passed=$((passed + 1))
+    else
+      complain "$traces: wanted '$expected', got: $(head -n 3 "$folder/said")"
+    fi
+  done
+  grep -q 'a guess' "$folder/said" || complain "$recorded without names: no note tells of a guess"
+done
+
+# The scenario of a run gives it back, and a what-if is beside a run that was recorded.
+run=$folder/run.yaml
+"$binary" diagnose examples/real-runs/recorded/naive -o "$run" --no-timeline >/dev/null || complain "no scenario was written"
+"$binary" validate "$run" --against examples/real-runs/recorded/naive --tolerance 0.1 >"$folder/said" ||
+  complain "the scenario is not its run: $(cat "$folder/said")"
+"$binary" validate "$run" schedule.name=gpipe,1f1b,delayed-backward --tolerance 0.3 \
+  --against examples/real-runs/recorded/{gpipe,1f1b,option-c} >"$folder/said" || complain "what-ifs: $(cat "$folder/said")"
+grep -q ' 0 not' "$folder/said" || complain "runs were ranked wrong: $(tail -n 1 "$folder/said")"
+
+# refused CODE WORDS ARGUMENTS...: the command ends with this code, and says these words.
+refused() {
+  local code=$1 words=$2 rc=0
+  shift 2
+  "$binary" "$@" >"$folder/said" 2>&1 || rc=$?
+  if [[ $rc -eq $code ]] && tr '\n' ' ' <"$folder/said" | sed 's/  */ /g' | grep -qF -- "$words"; then
+    passed=$((passed + 1))
+  else
+    complain "$*: wanted exit $code and '$words', got exit $rc: $(cat "$folder/said")"
+  fi
+}
+gpipe=examples/real-runs/recorded/gpipe
+python3 tests/diagnose/make_traces.py "$folder/eight" --form legacy --stages 2 --micro-batches 8 --iterations 3
+gzip -dc $gpipe/rank0.json.gz | head -c 100000 >"$folder/rank0.json"
+cp $gpipe/rank1.json.gz "$folder/other.json.gz"
+refused 2 "no trace has an op of stage 0" diagnose $gpipe/rank1.json.gz
+refused 2 "rank1.json.gz: rank 1," diagnose $gpipe/rank1.json.gz
+refused 2 "ends in the middle of its JSON" diagnose "$folder/rank0.json" $gpipe/rank1.json.gz
+refused 2 "rank1.json.gz: rank 1," diagnose "$folder/rank0.json" $gpipe/rank1.json.gz
+refused 2 "is rank 0, and so is" diagnose $gpipe/rank0.json.gz $gpipe/rank0.json.gz
+refused 2 "no iteration is whole" diagnose "$folder/eight/rank0.json" $gpipe/rank1.json.gz
+refused 3 "rank7.json" diagnose $gpipe/rank7.json
+refused 3 "has no file that ends in .json" diagnose docs
+refused 2 "diagnose reads one run" diagnose $gpipe examples/real-runs/recorded/1f1b
+refused 2 "--skip 9, but there are 5 iterations" diagnose $gpipe --skip 9
+refused 2 "--copy 1, but there is 1 copy" diagnose $gpipe --copy 1
+refused 2 "--layers has 3 numbers" diagnose $gpipe --layers 1,2,3
+refused 2 "has a brace that is no placeholder" diagnose $gpipe --forward 'F{layer}'
+refused 2 "another order" validate "$run" --against $gpipe
+refused 2 "--against 1 recorded run beside 2 predictions" validate "$run" schedule.name=naive,gpipe --against $gpipe
+refused 2 "nothing runs here" validate "$run" --against $gpipe --backend synthetic
+refused 2 "needs --backend" validate "$run"
+refused 2 "the scenario has 8 micro-batches, and the run had 4" validate "$run" schedule.micro_batches=8 --against $gpipe
+
+echo "$passed passed, $failed failed"
+[[ $failed -eq 0 ]]
