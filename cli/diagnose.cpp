@@ -31,6 +31,8 @@ struct DiagnoseArguments {
   std::string report;
   bool json = false;
   bool no_timeline = false;
+  bool grid = false;
+  std::string order;  ///< The file for the order; "" = none.
   PageArguments page;
   std::string command_line;
 };
@@ -62,6 +64,11 @@ int write_files(const Diagnosis& diagnosis, const DiagnoseArguments& arguments) 
       if (code != ExitCode::done) return code;
     }
   }
+  if (!arguments.order.empty()) {
+    const int code =
+        write_output(torch_csv(diagnosis.measured.outcome.setup.schedule), arguments.order);
+    if (code != ExitCode::done) return code;
+  }
   if (!arguments.csv.empty()) {
     const int code = write_output(ops_csv(diagnosis), arguments.csv);
     if (code != ExitCode::done) return code;
@@ -76,8 +83,20 @@ int write_files(const Diagnosis& diagnosis, const DiagnoseArguments& arguments) 
   return write_output(page_of(diagnosis, arguments), arguments.report);
 }
 
+/// The order of all devices, step by step.
+int print_grid(const Diagnosis& diagnosis, const DiagnoseArguments& arguments) {
+  const Outcome& outcome = diagnosis.measured.outcome;
+  std::vector<std::string> names;
+  for (std::size_t slot = 0; slot < outcome.graph.slots(); ++slot)
+    names.push_back("device " + outcome.device_name(slot));
+  const auto grid = replay_grid(outcome.setup.schedule, names, page_width(arguments.page, ""));
+  if (!grid) return fail(grid.problems());
+  return write_output(*grid, "");
+}
+
 int diagnose_all(const DiagnoseArguments& arguments) {
-  for (const std::string& file : {arguments.scenario, arguments.csv, arguments.report}) {
+  for (const std::string& file :
+       {arguments.scenario, arguments.order, arguments.csv, arguments.report}) {
     if (const int code = try_output(file); code != ExitCode::done) return code;
   }
   const auto names = names_of(arguments.choice);
@@ -101,6 +120,7 @@ int diagnose_all(const DiagnoseArguments& arguments) {
   const auto diagnosis = diagnose(traces.recordings, options);
   if (!diagnosis) return give_up(diagnosis.problems());
   if (const int code = write_files(*diagnosis, arguments); code != ExitCode::done) return code;
+  if (arguments.grid) return print_grid(*diagnosis, arguments);
   if (arguments.json) return write_output(to_json(*diagnosis, kVersion), "");
   const auto style =
       arguments.no_timeline ? std::nullopt : std::optional(timeline_style(arguments.page, ""));
@@ -136,6 +156,11 @@ void add_diagnose(CLI::App& app, int& exit_code) {
       ->check(between(1, 100'000))
       ->type_name("N,...");
   command->add_flag("--json", arguments->json, "print JSON and nothing else");
+  command->add_flag("--grid", arguments->grid, "print the order of all devices and nothing else");
+  command
+      ->add_option("--order", arguments->order,
+                   "write the order here, as PyTorch reads it: schedule.file takes it")
+      ->type_name("FILE");
   command->add_option("--csv", arguments->csv, "write every op here, one a row")->type_name("FILE");
   command
       ->add_option("--trace", arguments->trace,

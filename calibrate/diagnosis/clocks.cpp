@@ -86,7 +86,9 @@ class BoundsReader {
       bound(by_ops_, k, from, to, nanoseconds(consumer->work.begin - producer->second->work.end));
       const auto transfer = iteration.transfers.find(op);
       if (transfer == iteration.transfers.end()) continue;
-      const auto& [sent, received, bytes] = transfer->second;
+      const auto& [sent, received, bytes, is_whole] = transfer->second;
+      if (received && is_whole)
+        bound(by_ops_, k, from, to, nanoseconds(received->end - producer->second->work.end));
       if (!sent || !received) continue;
       const SimTime since = run_.clock == OpClock::kernels ? sent->end : sent->begin;
       bound(by_transfers_, k, from, to, nanoseconds(received->end - since));

@@ -251,8 +251,7 @@ class Cutter {
 void count_on(std::vector<DeviceStream>& streams, std::vector<std::string>& notes) {
   std::int64_t in_step = 1;
   for (const DeviceStream& stream : streams) {
-    for (const StreamIteration& one : stream.iterations)
-      in_step = std::max(in_step, one.place + 1);
+    for (const StreamIteration& one : stream.iterations) in_step = std::max(in_step, one.place + 1);
   }
   if (in_step == 1) return;
   for (DeviceStream& stream : streams) {

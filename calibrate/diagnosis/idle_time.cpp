@@ -65,8 +65,8 @@ class GapReader {
     if (end > begin) of(cause) += end - begin;
   }
 
-  /// Where the next iteration begins before this one has ended on all devices, devices neither drain
-  /// nor fill for so long: they have to do with the other one.
+  /// Where the next iteration begins before this one has ended on all devices, devices neither
+  /// drain nor fill for so long: they have to do with the other one.
   void take_off(Duration overlap) {
     for (const RunIdle cause : {RunIdle::drain, RunIdle::collective, RunIdle::fill}) {
       const Duration part = std::clamp(overlap, Duration{}, of(cause));

@@ -28,7 +28,8 @@ struct RunOp {
 /// posted.
 struct RunTransfer {
   std::optional<RecordedSpan> sent, received;
-  Bytes bytes;  ///< 0 = unknown.
+  Bytes bytes;            ///< 0 = unknown.
+  bool is_whole = false;  ///< `received` surely ended when the data was there.
 
   /// The time at which its data was there; nothing where no end tells.
   std::optional<SimTime> arrival() const;

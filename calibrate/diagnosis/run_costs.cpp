@@ -172,8 +172,13 @@ OpInput OpInputs::of(const RunOp& op) const {
   if (transfer == iteration_.transfers.end()) return input;
   if (const auto arrival = transfer->second.arrival()) {
     const SimTime made = input.producer->work.end;
-    // A receive that ended before the data was made had only been posted.
-    if (*arrival >= made) input.arrival = std::min(*arrival, std::max(op.work.begin, made));
+    const RecordedSpan& received = *transfer->second.received;
+    // A receive that ended before the data was made had only been posted. One on a CPU that was
+    // posted long after, and ended at once, tells that the data had been there, not since when.
+    const bool was_there = run_.clock != OpClock::kernels && transfer->second.is_whole &&
+                           received.begin - made > 4 * received.length();
+    if (*arrival >= made && !was_there)
+      input.arrival = std::min(*arrival, std::max(op.work.begin, made));
   }
   return input;
 }

@@ -80,6 +80,7 @@ void set_sent(RunTransfer& transfer, const RecordedTransfer& recorded) {
 
 void set_received(RunTransfer& transfer, const RecordedTransfer& recorded) {
   transfer.received = recorded.span;
+  transfer.is_whole = recorded.is_whole;
   transfer.bytes = std::max(transfer.bytes, recorded.bytes);
 }
 
@@ -115,7 +116,7 @@ std::vector<const RecordedTransfer*> with_peer(const RankRecording& recording, s
                                                bool sends) {
   std::vector<const RecordedTransfer*> found;
   for (const RecordedTransfer& transfer : recording.transfers) {
-    if (!transfer.op && transfer.sends == sends && transfer.peer == peer)
+    if (!transfer.op && transfer.peer && transfer.sends == sends && *transfer.peer == peer)
       found.push_back(&transfer);
   }
   return found;
@@ -176,6 +177,29 @@ void match_in_order(const Edges& edges, const std::vector<RankRecording>& record
   }
 }
 
+/// Receives that name neither an op nor a rank, in the order of the ops of their device. Other
+/// numbers of them than of ops say nothing.
+void match_by_device(const Edges& edges, const std::vector<RankRecording>& recordings,
+                     RecordedRun& run) {
+  std::vector<std::vector<const Edge*>> needs(run.devices.size());
+  for (const auto& [pair, of] : edges) {
+    for (const Edge& edge : of) needs[pair.second].push_back(&edge);
+  }
+  for (std::size_t d = 0; d < needs.size(); ++d) {
+    std::vector<const RecordedTransfer*> receives;
+    for (const RecordedTransfer& one : recordings[run.devices[d].recording].transfers) {
+      if (!one.op && !one.peer && !one.sends) receives.push_back(&one);
+    }
+    if (receives.size() != needs[d].size()) continue;
+    std::stable_sort(needs[d].begin(), needs[d].end(), [](const Edge* a, const Edge* b) {
+      return a->to->work.begin < b->to->work.begin;
+    });
+    for (std::size_t i = 0; i < receives.size(); ++i)
+      set_received(run.iterations[needs[d][i]->iteration].transfers[needs[d][i]->consumer],
+                   *receives[i]);
+  }
+}
+
 }  // namespace
 
 void match_transfers(RecordedRun& run, const std::vector<RankRecording>& recordings) {
@@ -185,8 +209,11 @@ void match_transfers(RecordedRun& run, const std::vector<RankRecording>& recordi
   for (const RankRecording& recording : recordings) named.push_back(named_transfers(recording));
   const bool any_named =
       std::any_of(named.begin(), named.end(), [](const Named& one) { return !one.empty(); });
-  if (any_named) return match_named(edges, named, run);
-  match_in_order(edges, recordings, run);
+  if (any_named)
+    match_named(edges, named, run);
+  else
+    match_in_order(edges, recordings, run);
+  match_by_device(edges, recordings, run);
 }
 
 }  // namespace plumbline

@@ -197,7 +197,8 @@ RangesWork work_on_gpus(const RankEvents& events) {
                                   .peer = std::nullopt,
                                   .op = transferred(events, range),
                                   .span = kernel.span,
-                                  .bytes = {kernel.bytes}};
+                                  .bytes = {kernel.bytes},
+                                  .is_whole = true};
         if (kernel.peer >= 0) transfer.peer = kernel.peer;
         if (kernel.use == KernelUse::send_or_receive) {
           if (!transfer.op) break;  // nobody knows what it is
@@ -221,6 +222,8 @@ RangesWork work_on_cpu(const RankEvents& events) {
     const bool in_op = range != kNoRange && owns_work(events.ranges[range].title);
     if (call.use == CallUse::work) {
       if (in_op) sum.add(range, 0, call.span);
+    } else if (call.use == CallUse::received) {
+      found.transfers.push_back({false, std::nullopt, std::nullopt, call.span, {}, true});
     } else if (call.use == CallUse::collective) {
       if (!in_op || !is_op(events.ranges[range].title)) found.collectives.push_back(call.span);
     }
@@ -232,7 +235,8 @@ RangesWork work_on_cpu(const RankEvents& events) {
                                .peer = std::nullopt,
                                .op = range.title.op,
                                .span = range.span,
-                               .bytes = {}});
+                               .bytes = {},
+                               .is_whole = false});
   }
   found.of_range = sum.take();
   sort_by_begin(found);

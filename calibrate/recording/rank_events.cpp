@@ -37,6 +37,7 @@ std::optional<CallUse> call_use(std::string_view name) {
   if (is_distributed) {
     const std::string_view call = name.substr(name.rfind(':') + 1);
     if (call.starts_with("send")) return CallUse::send;
+    if (name == "gloo:recv") return CallUse::received;
     if (call.starts_with("recv")) return CallUse::receive;
     return CallUse::collective;
   }
@@ -126,7 +127,8 @@ class RankSorter {
   std::optional<Diagnostic> take_range(const TorchEvent& event, std::size_t number) {
     const auto title = names_.meaning(event.name);
     if (!title) {
-      if (event.category.empty()) return take_call(event), std::nullopt;
+      if (event.category.empty() || event.name.starts_with("gloo:"))
+        return take_call(event), std::nullopt;
       if (event.category == "user_annotation" &&
           (found_.other_ranges.size() < kMaxOtherNames || found_.other_ranges.count(event.name)))
         ++found_.other_ranges[clipped(event.name)];

@@ -53,7 +53,13 @@ struct GpuKernel {
 };
 
 /// What a call on the CPU does.
-enum class CallUse : std::uint8_t { work, send, receive, collective };
+enum class CallUse : std::uint8_t {
+  work,
+  send,
+  receive,   ///< It posts a receive.
+  received,  ///< Gloo's own range around a receive: it ends when the data is there.
+  collective,
+};
 
 /// A call on the CPU that computes or communicates.
 struct CpuCall {

@@ -50,6 +50,8 @@ struct RecordedTransfer {
   std::optional<NamedOp> op;         ///< What made the data (send), or needs it (receive).
   RecordedSpan span;
   Bytes bytes;  ///< 0 = unknown.
+  /// Whether a receive surely ended when its data was there; a range around it may only post it.
+  bool is_whole = false;
 };
 
 /// One optimizer's step.
