@@ -113,6 +113,8 @@ int diagnose_all(const DiagnoseArguments& arguments) {
     return fail(problems);
   };
   if (!traces.problems.empty()) return give_up(traces.problems);
+  if (const auto wrong = check_templates(*names, traces.recordings); !wrong.empty())
+    return fail(wrong);
   DiagnosisOptions options{arguments.choice.assembly, arguments.text};
   options.text.made_by = arguments.command_line;
   options.text.order_path =
@@ -155,8 +157,9 @@ void add_diagnose(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->check(between(1, 100'000))
       ->type_name("N,...");
-  command->add_flag("--json", arguments->json, "print JSON and nothing else");
-  command->add_flag("--grid", arguments->grid, "print the order of all devices and nothing else");
+  CLI::Option* json = command->add_flag("--json", arguments->json, "print JSON and nothing else");
+  command->add_flag("--grid", arguments->grid, "print the order of all devices and nothing else")
+      ->excludes(json);
   command
       ->add_option("--order", arguments->order,
                    "write the order here, as PyTorch reads it: schedule.file takes it")

@@ -258,6 +258,20 @@ int write_trace(const std::string& text, const std::string& path) {
   return write_output(path.ends_with(".gz") ? gzip(text) : text, path);
 }
 
+namespace {
+
+/// Adds an argument; a folder of traces stands for the files in it.
+void add_argument(const std::string& value, std::vector<std::string>& arguments) {
+  arguments.push_back(value);
+  std::error_code failed;
+  if (!fs::is_directory(value, failed)) return;
+  for (fs::directory_iterator at(value, failed), end; !failed && at != end; at.increment(failed)) {
+    if (at->is_regular_file(failed)) arguments.push_back(at->path().string());
+  }
+}
+
+}  // namespace
+
 std::optional<Diagnostic> check_outputs(const CLI::App& command) {
   std::vector<Output> outputs;
   std::vector<std::string> arguments;
@@ -265,6 +279,9 @@ std::optional<Diagnostic> check_outputs(const CLI::App& command) {
     if (option->count() == 0) continue;
     const bool is_output = option->check_name("--output") || option->check_name("--report") ||
                            option->check_name("--trace") || option->check_name("--missing") ||
+                           (command.get_name() == "diagnose" &&
+                            (option->check_name("--csv") || option->check_name("--order"))) ||
+                           (command.get_name() == "memory" && option->check_name("--csv")) ||
                            (option->check_name("--record") && command.get_name() != "check");
     for (const std::string& value : option->results()) {
       if (value.empty()) continue;
@@ -272,7 +289,7 @@ std::optional<Diagnostic> check_outputs(const CLI::App& command) {
         outputs.push_back({option->get_name(), value});
         continue;
       }
-      arguments.push_back(value);
+      add_argument(value, arguments);
     }
   }
   if (outputs.empty()) return std::nullopt;

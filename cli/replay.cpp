@@ -23,7 +23,7 @@ namespace {
 /// The subcommands that compute.
 constexpr std::array kRecorded = {"simulate", "plan",    "compare", "explain",   "sweep",
                                   "search",   "merge",   "import",  "calibrate", "run",
-                                  "validate", "kernels", "memory"};
+                                  "validate", "kernels", "memory",  "diagnose"};
 
 void add_record_option(CLI::App& command) {
   const auto below = command.get_subcommands([](CLI::App*) { return true; });

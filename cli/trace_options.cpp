@@ -3,7 +3,10 @@
 // SPDX-License-Identifier: MIT
 #include "cli/trace_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/App.hpp>
+#include <algorithm>
 
 #include "cli/option_checks.h"
 
@@ -42,6 +45,20 @@ void add_trace_options(CLI::App& command, TraceChoice& choice) {
       ->check(between(0, 1'000'000))
       ->type_name("N")
       ->capture_default_str();
+}
+
+Diagnostics check_templates(const OpNames& names, const std::vector<RankRecording>& recordings) {
+  Diagnostics problems;
+  const auto texts = names.texts();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const bool fits = std::any_of(recordings.begin(), recordings.end(), [&](const auto& recording) {
+      return recording.fitting.count(static_cast<int>(i)) > 0;
+    });
+    if (fits || recordings.empty()) continue;
+    problems.push_back(input_error({}, fmt::format("no range is called '{}'", clipped(texts[i])),
+                                   recordings.front().other_ranges));
+  }
+  return problems;
 }
 
 Result<OpNames> names_of(const TraceChoice& choice) {

@@ -11,6 +11,7 @@
 #include "base/diagnostic.h"
 #include "calibrate/diagnosis/recorded_run.h"
 #include "calibrate/recording/op_names.h"
+#include "calibrate/recording/rank_recording.h"
 
 namespace CLI {
 class App;
@@ -28,6 +29,9 @@ struct TraceChoice {
 /// Adds --forward, --backward, --backward-input, --backward-weight, --update, --stages, --copy and
 /// --skip.
 void add_trace_options(CLI::App& command, TraceChoice& choice);
+
+/// Errors: an own template that no range of any trace fits.
+Diagnostics check_templates(const OpNames& names, const std::vector<RankRecording>& recordings);
 
 /// The names of the choice. Errors: those of its templates.
 Result<OpNames> names_of(const TraceChoice& choice);

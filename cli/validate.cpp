@@ -115,6 +115,7 @@ Result<std::vector<RecordedRun>> recorded_runs(const ValidateArguments& argument
   for (const TraceFiles& files : *words) {
     const ReadTraces traces = read_traces(files, *names);
     if (!traces.problems.empty()) return traces.problems;
+    if (auto wrong = check_templates(*names, traces.recordings); !wrong.empty()) return wrong;
     auto run = assemble(traces.recordings, arguments.traces.assembly);
     if (!run) return run.problems();
     runs.push_back(*std::move(run));

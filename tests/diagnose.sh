@@ -111,5 +111,35 @@ refused 2 "nothing runs here" validate "$run" --against $gpipe --backend synthet
 refused 2 "needs --backend" validate "$run"
 refused 2 "the scenario has 8 micro-batches, and the run had 4" validate "$run" schedule.micro_batches=8 --against $gpipe
 
+# Memory: a snapshot whose curve is known, beside a prediction. Two devices: 3 MB at rest and 2 x 1 MB on top.
+python3 - "$folder" <<'END'
+import pickle, sys
+for rank in range(2):
+    trace = [{"action": "alloc", "addr": 1, "size": 1000000, "stream": 0, "time_us": 1000},
+             {"action": "free_requested", "addr": 1, "size": 1000000, "stream": 0, "time_us": 1500},
+             {"action": "alloc", "addr": 2, "size": 1000000, "stream": 0, "time_us": 1600},
+             {"action": "free_completed", "addr": 1, "size": 1000000, "stream": 0, "time_us": 2000},
+             {"action": "free_completed", "addr": 2, "size": 1000000, "stream": 0, "time_us": 3000}]
+    segments = [{"device": 0, "total_size": 8000000, "allocated_size": 3000000}]
+    with open(f"{sys.argv[1]}/memory{rank}.pickle", "wb") as file:
+        pickle.dump({"segments": segments, "device_traces": [trace, []]}, file)
+with open(f"{sys.argv[1]}/code.pickle", "wb") as file:
+    pickle.dump(print, file)
+END
+holds() {  # holds FILE TEXT: the file has the text, blanks joined
+  if tr -s ' \n' ' ' <"$1" | grep -qF -- "$2"; then passed=$((passed + 1)); else complain "wanted '$2' in $(cat "$1")"; fi
+}
+scripts/memory-snapshot.py "$folder"/memory?.pickle -o "$folder/memory.json" >"$folder/said" || complain "$(cat "$folder/said")"
+holds "$folder/said" "memory1.pickle: device 0, 3000000 to 5000000 bytes allocated, 8000000 reserved"
+scripts/memory-snapshot.py "$folder/code.pickle" -o "$folder/none.json" 2>"$folder/said" && complain "a pickle of code was read"
+holds "$folder/said" "a snapshot has plain values only"
+"$binary" memory examples/worked-example.yaml --against "$folder/memory.json" --csv "$folder/memory.csv" >"$folder/said" ||
+  complain "$(cat "$folder/said")"
+holds "$folder/said" "2.861 MiB"
+holds "$folder/memory.csv" "0,recorded,0.000600,5000000 0,recorded,0.001000,4000000 0,recorded,0.002000,3000000"
+refused 2 "2 devices was recorded, and the scenario has 4" memory examples/four-stages.yaml --against "$folder/memory.json"
+echo '{"version": 1, "kind": "memory", "devices": [{"source": "a", "device": 0, "peak_bytes": -1}]}' >"$folder/wrong.json"
+refused 2 "least_bytes is missing" memory examples/four-stages.yaml --against "$folder/wrong.json"
+
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 ]]

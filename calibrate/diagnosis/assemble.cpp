@@ -25,6 +25,14 @@ Diagnostic at_file(const std::string& file, std::string message, std::string hel
   return input_error({source}, std::move(message), std::move(help));
 }
 
+/// Whether two recordings have the same ops at the same times.
+bool is_same(const RankRecording& a, const RankRecording& b) {
+  return std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(),
+                    [](const RecordedOp& x, const RecordedOp& y) {
+                      return x.work.begin == y.work.begin && x.work.end == y.work.end;
+                    });
+}
+
 /// The recordings by rank. Those that do not tell their rank get the place among the files.
 /// Errors: a rank twice.
 Result<std::vector<RankRecording>> by_rank(std::vector<RankRecording> recordings,
@@ -57,6 +65,42 @@ struct CopyStreams {
 
 std::string stages_text(const std::vector<std::uint32_t>& stages) {
   return fmt::format("stage{} {}", stages.size() == 1 ? "" : "s", fmt::join(stages, ", "));
+}
+
+/// Errors: a rank that others send to, or a stage, of which there is no trace; the same trace twice.
+std::optional<Diagnostic> check_all_there(const std::vector<RankRecording>& recordings) {
+  std::set<std::int64_t> ranks;
+  std::uint32_t last = 0;
+  for (const RankRecording& recording : recordings) {
+    ranks.insert(recording.rank);
+    for (const RecordedOp& op : recording.ops) last = std::max(last, op.op.stage.value_or(0));
+  }
+  for (std::size_t i = 1; i < recordings.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (is_same(recordings[i], recordings[j]))
+        return at_file(recordings[i].file, fmt::format("has the same ops as {}", recordings[j].file),
+                       "give the trace of each rank once");
+    }
+  }
+  const std::string help = "give the traces of all ranks of the run";
+  for (const RankRecording& recording : recordings) {
+    for (const RecordedTransfer& transfer : recording.transfers) {
+      if (transfer.peer && !ranks.count(*transfer.peer))
+        return at_file(recording.file,
+                       fmt::format("{} rank {}, of which there is no trace",
+                                   transfer.sends ? "sends to" : "receives from", *transfer.peer),
+                       help);
+      if (!transfer.op || !transfer.op->stage) continue;
+      const bool is_forward = transfer.op->kind == OpKind::forward;
+      // The last stage sends no activation, and gets no gradient.
+      if (*transfer.op->stage == last && transfer.sends == is_forward)
+        return at_file(recording.file,
+                       fmt::format("stage {} {} another stage behind it, of which there is no trace",
+                                   last, transfer.sends ? "sends to" : "receives from"),
+                       help);
+    }
+  }
+  return std::nullopt;
 }
 
 /// Sorts the devices into copies: each has every stage once. Errors: a stage that no trace has; a
@@ -150,18 +194,19 @@ OpLists lists_of(const RunIteration& iteration) {
 
 /// The iterations that all devices have, by their numbers.
 std::vector<RunIteration> joined_iterations(const CopyStreams& copy) {
-  std::map<std::int64_t, std::vector<const StreamIteration*>> by_number;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<const StreamIteration*>> by_number;
   for (std::size_t d = 0; d < copy.streams.size(); ++d) {
     for (const StreamIteration& iteration : copy.streams[d].iterations) {
-      auto& of = by_number[iteration.number];
+      auto& of = by_number[{iteration.number, iteration.place}];
       of.resize(copy.streams.size());
       of[d] = &iteration;
     }
   }
   std::vector<RunIteration> iterations;
-  for (const auto& [number, of] : by_number) {
+  for (const auto& [key, of] : by_number) {
     RunIteration iteration;
-    iteration.number = number;
+    iteration.number = key.first;
+    iteration.place = iterations.size();
     for (const StreamIteration* one : of) {
       iteration.ops.push_back(one ? one->ops : std::vector<RunOp>());
       iteration.updates.push_back(one ? one->update : std::nullopt);
@@ -194,12 +239,15 @@ std::optional<Diagnostic> keep_whole(std::vector<RunIteration> iterations,
     std::vector<std::string> counts;
     const RunIteration& one = iterations[iterations.size() / 2];
     for (std::size_t d = 0; d < run.devices.size(); ++d) {
-      std::set<std::uint32_t> forwards, backwards;
-      for (const RunOp& op : one.ops[d])
-        (op.op.kind == OpKind::forward ? forwards : backwards).insert(op.op.micro_batch.value);
-      counts.push_back(fmt::format("{} forwards and {} backwards of micro-batches in {}",
-                                   forwards.size(), backwards.size(),
-                                   recordings[run.devices[d].recording].file));
+      std::map<std::uint32_t, std::pair<std::size_t, std::size_t>> of_stage;  // forwards, backwards
+      for (const RunOp& op : one.ops[d]) {
+        auto& [forwards, backwards] = of_stage[op.op.stage.value];
+        ++(op.op.kind == OpKind::forward ? forwards : backwards);
+      }
+      for (const auto& [stage, count] : of_stage)
+        counts.push_back(fmt::format("{} and {} of stage {} in {}", plural(count.first, "forward"),
+                                     plural(count.second, "backward"), stage,
+                                     recordings[run.devices[d].recording].file));
     }
     Diagnostic wrong = at_file(
         recordings.front().file,
@@ -231,9 +279,23 @@ std::optional<Diagnostic> keep_whole(std::vector<RunIteration> iterations,
   return std::nullopt;
 }
 
+/// The same time as spans of which none overlaps another one, ascending.
+std::vector<RecordedSpan> joined(std::vector<RecordedSpan> spans) {
+  std::sort(spans.begin(), spans.end(),
+            [](const RecordedSpan& a, const RecordedSpan& b) { return a.begin < b.begin; });
+  std::vector<RecordedSpan> all;
+  for (const RecordedSpan& span : spans) {
+    if (all.empty() || span.begin > all.back().end)
+      all.push_back(span);
+    else
+      all.back().end = std::max(all.back().end, span.end);
+  }
+  return all;
+}
+
 /// Sets where iterations begin and end, and the time until the next one. All times count from the
 /// begin of the first one from here on.
-void set_ends(RecordedRun& run, const std::vector<RankRecording>& recordings) {
+void set_ends(RecordedRun& run) {
   for (RunIteration& iteration : run.iterations) {
     iteration.begin = SimTime::max();
     iteration.end = SimTime::min();
@@ -266,12 +328,18 @@ void set_ends(RecordedRun& run, const std::vector<RankRecording>& recordings) {
   }
   for (std::size_t k = 0; k + 1 < run.iterations.size(); ++k) {
     const RunIteration& next = run.iterations[k + 1];
-    if (next.number == run.iterations[k].number + 1)
+    if (next.place == run.iterations[k].place + 1)
       run.iterations[k].period = next.begin - run.iterations[k].begin;
   }
-  for (const RunDevice& device : run.devices) {
-    run.collectives.push_back(recordings[device.recording].collectives);
-    for (RecordedSpan& span : run.collectives.back()) move(span, origin + device.clock_ahead);
+  for (auto* const spans : {&run.collectives, &run.sends}) {
+    for (auto& of_device : *spans) {
+      for (RecordedSpan& span : of_device) move(span, origin);
+    }
+  }
+  for (auto& collectives : run.collectives) collectives = joined(std::move(collectives));
+  for (auto& sends : run.sends) {
+    std::sort(sends.begin(), sends.end(),
+              [](const RecordedSpan& a, const RecordedSpan& b) { return a.end < b.end; });
   }
 }
 
@@ -294,9 +362,15 @@ Result<RecordedRun> assemble_copy(const CopyStreams& copy,
                                                         plural(iterations.size(), "iteration")));
   iterations.erase(iterations.begin(), iterations.begin() + options.skip);
   if (auto wrong = keep_whole(std::move(iterations), recordings, run)) return *wrong;
+  for (const RunDevice& device : run.devices) {
+    const RankRecording& recording = recordings[device.recording];
+    run.collectives.push_back(recording.collectives);
+    run.sends.push_back(recording.sends);
+    run.guessed = run.guessed || recording.guessed;
+  }
   match_transfers(run, recordings);
-  align_clocks(run, recordings);
-  set_ends(run, recordings);
+  if (auto wrong = align_clocks(run, recordings)) return *wrong;
+  set_ends(run);
   return run;
 }
 
@@ -307,6 +381,25 @@ double median_time_s(const RecordedRun& run) {
 }
 
 }  // namespace
+
+Duration covered(const std::vector<RecordedSpan>& spans, SimTime begin, SimTime end) {
+  auto at = std::upper_bound(
+      spans.begin(), spans.end(), begin,
+      [](SimTime time, const RecordedSpan& span) { return time < span.end; });
+  Duration sum{};
+  for (; at != spans.end() && at->begin < end; ++at)
+    sum += std::min(end, at->end) - std::max(begin, at->begin);
+  return sum;
+}
+
+Duration waited_for(const std::vector<RecordedSpan>& sends, SimTime begin, SimTime end) {
+  const auto after =
+      std::upper_bound(sends.begin(), sends.end(), end,
+                       [](SimTime time, const RecordedSpan& span) { return time < span.end; });
+  if (after == sends.begin()) return {};
+  const RecordedSpan& last = *std::prev(after);
+  return std::max(Duration{}, last.end - std::max(begin, last.begin));
+}
 
 std::uint32_t RecordedRun::device_of(std::uint32_t stage) const {
   for (std::uint32_t d = 0; d < devices.size(); ++d) {
@@ -357,6 +450,7 @@ Result<RecordedRun> assemble(const std::vector<RankRecording>& given,
     notes.emplace_back(
         "a guess: no range names an op, so what autograd launched counts as backwards, other work "
         "as forwards, and a send or a receive in between as the end of one");
+  if (auto wrong = check_all_there(*recordings)) return *wrong;
   auto streams = device_streams(*recordings, options, notes);
   if (!streams) return streams.problems();
   auto copies = copies_of(*std::move(streams), *recordings);

@@ -39,6 +39,7 @@ struct Difference {
   std::vector<double> by_iteration;
   double half = kUnbounded;
   std::string note;
+  bool is_impossible = false;  ///< No two clocks differ so much in their speed.
 };
 
 using Pair = std::pair<std::size_t, std::size_t>;  // two recordings, the lower first
@@ -160,6 +161,8 @@ Difference decide(const std::vector<Bounds>& bounds, const std::vector<double>& 
     is_line = is_line && std::abs(line.at(begins[k]) - middles[k]) <= bounds[k].half();
   }
   if (is_line) {
+    constexpr double most_drift = 1e-3;  // clocks of computers are within some 100 ppm
+    difference.is_impossible = std::abs(line.slope) > most_drift;
     difference.note = fmt::format("runs {:.1f} ppm {}", std::abs(line.slope) * 1e6,
                                   line.slope > 0 ? "faster" : "slower");
     return difference;
@@ -171,6 +174,9 @@ Difference decide(const std::vector<Bounds>& bounds, const std::vector<double>& 
     if (std::abs(middles[k] - middles[k - 1]) > std::abs(middles[jump] - middles[jump - 1]))
       jump = k;
   }
+  // Less than that is the noise of transfers.
+  constexpr double least_jump = 1e5;
+  if (std::abs(middles[jump] - middles[jump - 1]) < least_jump) return difference;
   difference.note = fmt::format("jumps by {} before iteration {}",
                                 time_text(std::abs(middles[jump] - middles[jump - 1]) / 1e9),
                                 iterations[jump].number);
@@ -195,9 +201,24 @@ void correct(RunIteration& iteration, const std::vector<Duration>& ahead, const 
   }
 }
 
+/// Takes the differences off the times of spans of each device: each has that of the last iteration
+/// whose ops began before on its device. Requires: the iterations' own times are not corrected yet.
+void correct_spans(const RecordedRun& run, const std::vector<std::vector<Duration>>& ahead,
+                   std::vector<std::vector<RecordedSpan>>& spans) {
+  for (std::size_t d = 0; d < run.devices.size(); ++d) {
+    std::size_t k = 0;
+    for (RecordedSpan& span : spans[d]) {
+      while (k + 1 < run.iterations.size() &&
+             run.iterations[k + 1].ops[d].front().work.begin <= span.begin)
+        ++k;
+      move(span, ahead[k][d]);
+    }
+  }
+}
+
 }  // namespace
 
-void align_clocks(RecordedRun& run, const std::vector<RankRecording>& recordings) {
+std::optional<Diagnostic> align_clocks(RecordedRun& run, const std::vector<RankRecording>& recordings) {
   auto bounds = BoundsReader(run).read();
   const std::size_t iterations = run.iterations.size();
   std::vector<double> begins;
@@ -218,6 +239,14 @@ void align_clocks(RecordedRun& run, const std::vector<RankRecording>& recordings
     if (!best) break;
     const bool upwards = known.count(best->first) > 0;
     const Difference& of = differences[*best];
+    if (of.is_impossible) {
+      auto source = std::make_shared<Source>();
+      source->name = recordings[best->second].file;
+      return input_error({std::move(source)},
+                         fmt::format("its times do not go with those of {}, whatever their clocks",
+                                     recordings[best->first].file),
+                         "are these ranks of one run, in the same steps?");
+    }
     const std::size_t from = upwards ? best->first : best->second;
     const std::size_t to = upwards ? best->second : best->first;
     Difference next{known[from].by_iteration, known[from].half + of.half, of.note};
@@ -229,15 +258,17 @@ void align_clocks(RecordedRun& run, const std::vector<RankRecording>& recordings
                                       recordings[upwards ? from : to].file));
     known[to] = std::move(next);
   }
+  std::vector<std::vector<Duration>> ahead(iterations);  // by iteration and device
   for (std::size_t k = 0; k < iterations; ++k) {
-    std::vector<Duration> ahead;
     for (const RunDevice& device : run.devices) {
       const auto of = known.find(device.recording);
       const double ns = of == known.end() ? 0 : of->second.by_iteration[k];
-      ahead.push_back(Duration{std::llround(ns)});
+      ahead[k].push_back(Duration{std::llround(ns)});
     }
-    correct(run.iterations[k], ahead, run);
   }
+  correct_spans(run, ahead, run.collectives);
+  correct_spans(run, ahead, run.sends);
+  for (std::size_t k = 0; k < iterations; ++k) correct(run.iterations[k], ahead[k], run);
   for (RunDevice& device : run.devices) {
     const auto of = known.find(device.recording);
     if (of == known.end() || device.recording == run.devices.front().recording) continue;
@@ -245,6 +276,7 @@ void align_clocks(RecordedRun& run, const std::vector<RankRecording>& recordings
     if (std::isfinite(of->second.half))
       device.clock_known_to = Duration{std::llround(of->second.half)};
   }
+  return std::nullopt;
 }
 
 }  // namespace plumbline

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "calibrate/diagnosis/recorded_run.h"
@@ -19,7 +19,8 @@ namespace plumbline {
 /// right where the fastest transfers of both directions take equally long; half the distance of the
 /// bounds is how far it may be off. Where the bounds of several iterations contradict each other,
 /// one clock runs faster: a line is fitted through the middles, and a note says so. Where they are
-/// on no line, each iteration has a difference of its own.
-void align_clocks(RecordedRun& run, const std::vector<RankRecording>& recordings);
+/// on no line, each iteration has a difference of its own. Errors: clocks that run so differently
+/// that the ranks cannot be of one run.
+std::optional<Diagnostic> align_clocks(RecordedRun& run, const std::vector<RankRecording>& recordings);
 
 }  // namespace plumbline

@@ -14,8 +14,7 @@ namespace {
 class Walk {
  public:
   Walk(const RecordedRun& run, const RunIteration& iteration, const RunCosts& costs)
-      : run_(run),
-        iteration_(iteration),
+      : iteration_(iteration),
         usual_(costs.latency().value_or(Duration{})),
         inputs_(run, iteration),
         left_(iteration.time()) {
@@ -95,7 +94,6 @@ class Walk {
     return &op;
   }
 
-  const RecordedRun& run_;
   const RunIteration& iteration_;
   Duration usual_;
   OpInputs inputs_;

@@ -108,8 +108,16 @@ std::optional<Diagnostic> add_stages(std::vector<IssuedOps>& devices,
     return input_error({source},
                        fmt::format("{} ops tell their stage and {} do not", with, without),
                        "ranges of one kind are needed: name them with --forward and --backward");
-  const std::uint32_t stages =
-      options.stages > 0 ? options.stages : static_cast<std::uint32_t>(devices.size());
+  // Ranks that send each other nothing are no stages of a pipeline.
+  const bool any_peers = std::any_of(recordings.begin(), recordings.end(),
+                                     [](const RankRecording& one) { return one.has_peers; });
+  const bool are_copies =
+      options.stages == 0 && !any_peers && devices.size() > 1 &&
+      std::none_of(recordings.begin(), recordings.end(),
+                   [](const RankRecording& one) { return one.clock == OpClock::ranges; });
+  const std::uint32_t stages = options.stages > 0 ? options.stages
+                               : are_copies ? 1
+                                            : static_cast<std::uint32_t>(devices.size());
   if (devices.size() % stages != 0)
     return input_error({source},
                        fmt::format("{} devices cannot have {} stages", devices.size(), stages),
@@ -117,6 +125,12 @@ std::optional<Diagnostic> add_stages(std::vector<IssuedOps>& devices,
   const std::size_t copies = devices.size() / stages;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     for (IssuedOp& op : devices[i].ops) op.op.stage = static_cast<std::uint32_t>(i / copies);
+  }
+  if (are_copies) {
+    notes.emplace_back(
+        "the names of ranges tell no stage, and nothing was sent or received: each rank is taken as "
+        "a copy of the whole model");
+    return std::nullopt;
   }
   notes.push_back(fmt::format(
       "the names of ranges tell no stage: the ranks are taken as the stages of a pipeline in "
@@ -142,6 +156,14 @@ class Cutter {
     std::sort(steps_.begin(), steps_.end(), [](const RecordedStep& a, const RecordedStep& b) {
       return a.span.begin < b.span.begin;
     });
+    // Numbers that do not rise say nothing: then steps are counted.
+    const bool rise = std::adjacent_find(steps_.begin(), steps_.end(),
+                                         [](const RecordedStep& a, const RecordedStep& b) {
+                                           return a.number >= b.number;
+                                         }) == steps_.end();
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (!rise || steps_.front().number < 0) steps_[i].number = static_cast<std::int64_t>(i);
+    }
   }
 
   /// Errors: micro-batches have no numbers, and there are neither steps nor updates.
@@ -215,15 +237,18 @@ class Cutter {
     counts_.clear();
   }
 
-  /// Sorts ops by their work, and adds updates: each belongs to the last iteration that began its
-  /// ops before.
+  /// Sorts ops by their work, and adds updates, where a device has none those of its rank's first
+  /// device: each belongs to the last iteration that began its ops before.
   void finish() {
     for (StreamIteration& iteration : iterations_) {
       std::stable_sort(iteration.ops.begin(), iteration.ops.end(),
                        [](const RunOp& a, const RunOp& b) { return a.work.begin < b.work.begin; });
     }
+    const bool has_own =
+        std::any_of(recording_.updates.begin(), recording_.updates.end(),
+                    [&](const RecordedUpdate& update) { return update.device == ops_.device; });
     for (const RecordedUpdate& update : recording_.updates) {
-      if (update.device != ops_.device && update.device != 0) continue;
+      if (update.device != (has_own ? ops_.device : 0)) continue;
       StreamIteration* of = nullptr;
       for (StreamIteration& iteration : iterations_) {
         if (iteration.ops.front().work.begin <= update.work.begin) of = &iteration;
@@ -247,19 +272,37 @@ class Cutter {
   std::map<std::pair<std::uint32_t, OpKind>, std::uint32_t> counts_;
 };
 
-/// Numbers the iterations of steps that hold several.
-void count_on(std::vector<DeviceStream>& streams, std::vector<std::string>& notes) {
+/// Tells of steps that hold several iterations.
+void tell_of_passes(const std::vector<DeviceStream>& streams, std::vector<std::string>& notes) {
   std::int64_t in_step = 1;
   for (const DeviceStream& stream : streams) {
     for (const StreamIteration& one : stream.iterations) in_step = std::max(in_step, one.place + 1);
   }
-  if (in_step == 1) return;
-  for (DeviceStream& stream : streams) {
-    for (StreamIteration& one : stream.iterations) one.number = one.number * in_step + one.place;
+  if (in_step > 1)
+    notes.push_back(fmt::format(
+        "a step of the profiler holds up to {} passes through the pipeline: an iteration is one pass",
+        in_step));
+}
+
+/// Errors: a number of a stage or a micro-batch that no run has.
+std::optional<Diagnostic> check_numbers(const std::vector<IssuedOps>& devices,
+                                        const std::vector<RankRecording>& recordings) {
+  constexpr std::uint32_t most_stages = 10'000, most_micro_batches = 1'000'000'000;
+  for (const IssuedOps& device : devices) {
+    for (const IssuedOp& op : device.ops) {
+      const bool is_stage = op.op.stage.value_or(0) >= most_stages;
+      if (!is_stage && op.op.micro_batch.value_or(0) < most_micro_batches) continue;
+      auto source = std::make_shared<Source>();
+      source->name = recordings[device.recording].file;
+      return input_error({std::move(source)},
+                         is_stage ? fmt::format("an op is of stage {}", *op.op.stage)
+                                  : fmt::format("an op is of micro-batch {}", *op.op.micro_batch),
+                         fmt::format("there are fewer than {} {}",
+                                     is_stage ? most_stages : most_micro_batches,
+                                     is_stage ? "stages" : "micro-batches"));
+    }
   }
-  notes.push_back(
-      fmt::format("a step of the profiler holds up to {} iterations: step n has number {} n and on",
-                  in_step, in_step));
+  return std::nullopt;
 }
 
 }  // namespace
@@ -271,6 +314,7 @@ Result<std::vector<DeviceStream>> device_streams(const std::vector<RankRecording
   for (std::size_t i = 0; i < recordings.size(); ++i) {
     for (IssuedOps& device : issued_ops(recordings[i], i)) devices.push_back(std::move(device));
   }
+  if (auto wrong = check_numbers(devices, recordings)) return *wrong;
   if (auto wrong = add_stages(devices, recordings, options, notes)) return *wrong;
   std::vector<DeviceStream> streams;
   for (const IssuedOps& device : devices) {
@@ -287,7 +331,7 @@ Result<std::vector<DeviceStream>> device_streams(const std::vector<RankRecording
                         std::nullopt},
                        *std::move(iterations)});
   }
-  count_on(streams, notes);
+  tell_of_passes(streams, notes);
   return streams;
 }
 

@@ -11,6 +11,27 @@
 #include "sim/setup/resolve_setup.h"
 
 namespace plumbline {
+namespace {
+
+/// An order that cannot run was not recorded so: its ops were guessed wrong, or its ranks are of
+/// different runs.
+Diagnostics setup_problems(const RecordedRun& run, const std::vector<RankRecording>& recordings,
+                           const Diagnostics& problems) {
+  auto source = std::make_shared<Source>();
+  source->name = recordings.front().file;
+  Diagnostic wrong = input_error(
+      {std::move(source)},
+      run.guessed ? "the ops were guessed, and such an order cannot run"
+                  : "the orders of the devices contradict each other: " + problems.front().message,
+      run.guessed ? "name the ranges of ops with --forward and --backward, and the optimizer's with "
+                    "--update"
+                  : "are these the traces of one run?");
+  wrong.detail = problems.front().detail;
+  return {wrong};
+}
+
+}  // namespace
+
 std::size_t Diagnosis::busiest() const {
   const auto most = std::max_element(
       times.begin(), times.end(),
@@ -28,7 +49,7 @@ double Diagnosis::bubble_fraction() const {
 }
 
 double Diagnosis::replay_error() const {
-  return replayed->iteration_time_s / costs.iteration_s.median - 1;
+  return replayed->iteration_time_s / measured.outcome.iteration_time_s - 1;
 }
 
 ReadTraces read_traces(const std::vector<std::string>& files, const OpNames& names) {
@@ -57,7 +78,7 @@ Result<Diagnosis> diagnose(const std::vector<RankRecording>& recordings,
   const auto scenario = read_back(diagnosis.scenario);
   if (!scenario) return scenario.problems();
   auto setup = resolve_setup(*scenario);
-  if (!setup) return setup.problems();
+  if (!setup) return setup_problems(diagnosis.run, recordings, setup.problems());
   auto measured = measured_run(*std::move(setup), diagnosis.run, diagnosis.costs);
   if (!measured) return measured.problems();
   diagnosis.measured = *std::move(measured);

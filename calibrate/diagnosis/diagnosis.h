@@ -33,7 +33,7 @@ struct Diagnosis {
   std::size_t busiest() const;
   /// Idle / all device time.
   double bubble_fraction() const;
-  /// predicted / measured - 1 of the replayed scenario.
+  /// predicted / measured - 1 of the replayed scenario, against the iteration in the middle.
   double replay_error() const;
 };
 

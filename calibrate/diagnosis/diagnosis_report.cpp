@@ -44,10 +44,10 @@ Table summary(const Diagnosis& d) {
   const Statistics& time = d.costs.iteration_s;
   Table table;
   table.has_no_header();
-  table.row({"iteration time", time_text(time.median)},
-            time.samples > 1 ? fmt::format("the median of {}, {} to {}", time.samples,
+  table.row({"iteration time", time_text(d.measured.outcome.iteration_time_s)},
+            time.samples > 1 ? fmt::format("the one in the middle of {}, {} to {}", time.samples,
                                            time_text(time.min), time_text(time.max))
-                             : "of the only one that tells");
+                             : "one iteration alone could be measured");
   const double bubble = d.bubble_fraction();
   table.row({"bubble fraction", percent(bubble)}, "of the device time is idle");
   if (bubble < 1) table.row({"bubble overhead", percent(bubble / (1 - bubble))}, "idle / busy");
@@ -118,7 +118,7 @@ Table ops(const Diagnosis& d) {
 
 Table links(const Diagnosis& d) {
   Table table;
-  table.row({"from", "to", "transfers", "until there", "moving", "waiting", "bytes"});
+  table.row({"from", "to", "transfers", "delay", "moving", "waiting", "bytes"});
   const auto text = [](const std::optional<Duration>& time) { return time ? text_of(*time) : "-"; };
   for (const LinkCosts& link : d.costs.links) {
     table.row({fmt::format("device {}", link.from), fmt::format("device {}", link.to),
@@ -132,6 +132,10 @@ Table links(const Diagnosis& d) {
 std::string clocks(const Diagnosis& d) {
   std::string text;
   for (const RunDevice& device : d.run.devices) {
+    constexpr Duration worth_telling{1000};
+    if (std::chrono::abs(device.clock_ahead) < worth_telling &&
+        device.clock_known_to.value_or(worth_telling) < worth_telling)
+      continue;
     if (device.recording == d.run.devices.front().recording) continue;
     const std::string known =
         device.clock_known_to ? fmt::format(", give or take {}", text_of(*device.clock_known_to))
@@ -184,12 +188,24 @@ std::vector<std::string> findings(const Diagnosis& d) {
     all.push_back(fmt::format(
         "within {} of stage {}, kernels run in {} of the time: the CPU launches them late",
         letter(gappy->first.second), gappy->first.first, percent(gappy->second.busy_share)));
+  const auto uneven = std::max_element(
+      d.costs.ops.begin(), d.costs.ops.end(), [](const auto& a, const auto& b) {
+        return seconds(a.second.most) * seconds(b.second.least) <
+               seconds(b.second.most) * seconds(a.second.least);
+      });
+  constexpr std::size_t enough = 3;  // iterations, so that one slow op is not taken for a rule
+  if (d.run.iterations.size() >= enough && uneven->second.most > uneven->second.least * 3 / 2)
+    all.push_back(fmt::format(
+        "micro-batches are not alike: {} of stage {} takes {} for micro-batch {} and {} for {}; the "
+        "scenario takes all as equal",
+        letter(uneven->first.second), uneven->first.first, text_of(uneven->second.least),
+        uneven->second.least_of, text_of(uneven->second.most), uneven->second.most_of));
   if (d.run.copies > 1) {
     std::vector<std::string> times;
     for (const double time : d.run.copy_times_s) times.push_back(time_text(time));
     all.push_back(
-        fmt::format("{} copies of the pipeline, or of its ranks: an iteration takes {} (--copy "
-                    "shows another one)",
+        fmt::format("{} ranks have each stage, as copies do: an iteration takes {} in the median "
+                    "(--copy shows another one)",
                     d.run.copies, fmt::join(times, ", ")));
   }
   return all;
@@ -211,18 +227,19 @@ Document to_table(const Diagnosis& d, const std::optional<TimelineStyle>& style)
   text.table(ops(d));
   if (!d.costs.links.empty()) {
     text.sentence(
-        "\ntransfers: the mean time until data was there that a device waited for; the median of "
-        "how long it moved, and of how long the receive had waited before");
+        "\ntransfers: delay is the mean time from the end of an op until its data was there, where a "
+        "device waited for it; moving and waiting are medians, of the receive");
     text.table(links(d));
   }
   text.blank_line();
   for (const std::string& finding : findings(d)) text.sentence(finding);
   if (const std::string all = clocks(d); !all.empty()) text.sentence(all);
   for (const std::string& note : d.run.notes) text.sentence("note: " + note);
-  text.sentence(fmt::format("\nas a scenario it takes {}, {:.2f} % {} than the run",
-                            time_text(d.replayed->iteration_time_s),
-                            100 * std::abs(d.replay_error()),
-                            d.replay_error() < 0 ? "less" : "more"));
+  text.sentence(fmt::format(
+      "\nas a scenario it takes {}, {:.2f} % {} than the run, with a bubble of {} in place of {}",
+      time_text(d.replayed->iteration_time_s), 100 * std::abs(d.replay_error()),
+      d.replay_error() < 0 ? "less" : "more", percent(d.replayed->metrics.bubble_fraction()),
+      percent(d.bubble_fraction())));
   return text;
 }
 

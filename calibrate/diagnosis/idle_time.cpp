@@ -8,21 +8,6 @@
 namespace plumbline {
 namespace {
 
-/// The part of [begin, end) in which one of these spans runs. Requires: ascending by begin.
-Duration covered(const std::vector<RecordedSpan>& spans, SimTime begin, SimTime end) {
-  Duration sum{};
-  SimTime until = begin;
-  for (const RecordedSpan& span : spans) {
-    if (span.begin >= end) break;
-    const SimTime from = std::max(until, span.begin);
-    const SimTime to = std::min(end, span.end);
-    if (to <= from) continue;
-    sum += to - from;
-    until = to;
-  }
-  return sum;
-}
-
 class GapReader {
  public:
   GapReader(const RecordedRun& run, const RunIteration& iteration, const RunCosts& costs)
@@ -75,12 +60,15 @@ class GapReader {
     }
   }
 
-  /// The host was late, except while a collective ran.
+  /// The host was late, except while a collective ran or it waited for a send.
   void late(SimTime begin, SimTime end) {
     if (end <= begin) return;
     const Duration collective = covered(run_.collectives[device_], begin, end);
+    const Duration send =
+        std::min(end - begin - collective, waited_for(run_.sends[device_], begin, end));
     of(RunIdle::collective) += collective;
-    of(RunIdle::host) += end - begin - collective;
+    of(RunIdle::send) += send;
+    of(RunIdle::host) += end - begin - collective - send;
   }
 
   /// A gap before an op. Up to the end of the producer the device waited for it, then for its data.
@@ -114,20 +102,22 @@ class GapReader {
 }  // namespace
 
 std::string_view name(RunIdle cause) {
-  constexpr std::string_view names[] = {"fill",       "dependency", "straggler", "transfer",
-                                        "collective", "host",       "drain",     "between"};
+  constexpr std::string_view names[] = {"fill", "dependency", "straggler", "transfer", "collective",
+                                        "send", "host",       "drain",     "between"};
   return names[static_cast<std::size_t>(cause)];
 }
 
 std::string_view meaning(RunIdle cause) {
-  constexpr std::string_view meanings[] = {"before the first op of an iteration",
-                                           "another device had not made the input yet",
-                                           "of that, because its op took longer than usual",
-                                           "the input was on its way",
-                                           "a collective that is no part of an op",
-                                           "all was there: the CPU began the op or update late",
-                                           "behind the last op, until all devices end",
-                                           "until the next iteration begins"};
+  constexpr std::string_view meanings[] = {
+      "before the first op of an iteration",
+      "another device had not made the input yet",
+      "the same, as its op took longer than usual",
+      "the input was on its way",
+      "a collective ran that is no part of an op",
+      "the CPU waited until another rank took what it sent",
+      "all was there: the CPU began the op or update late",
+      "behind the last op, until all devices end",
+      "until the next iteration begins"};
   return meanings[static_cast<std::size_t>(cause)];
 }
 

@@ -18,14 +18,15 @@ namespace plumbline {
 enum class RunIdle : std::uint8_t {
   fill,        ///< Before the first op of an iteration.
   dependency,  ///< Another device had not made the input yet.
-  straggler,   ///< The part of that by which the other device's op took longer than usual.
+  straggler,   ///< The same, for as long as the other device's op took longer than usual.
   transfer,    ///< The input was on its way.
   collective,  ///< A collective ran that is no part of an op, such as an all-reduce of gradients.
+  send,        ///< On a CPU: it waited until another rank had taken what it sent.
   host,        ///< All was there, and the op or update had not begun: the CPU was late.
   drain,       ///< After its last op or update, until all devices have ended theirs.
   between,     ///< From there until the next iteration begins.
 };
-inline constexpr std::size_t kRunIdles = 8;
+inline constexpr std::size_t kRunIdles = 9;
 
 /// "fill", "dependency", ...
 std::string_view name(RunIdle cause);

@@ -50,7 +50,8 @@ struct RunDevice {
 
 /// One iteration. Lists are by device.
 struct RunIteration {
-  std::int64_t number = 0;  ///< As the profiler counts steps, or from 0.
+  std::int64_t number = 0;    ///< As the profiler counts steps, or from 0.
+  std::size_t place = 0;      ///< Among all iterations, those that were left out included.
   std::vector<std::vector<RunOp>> ops;
   std::vector<std::optional<RecordedSpan>> updates;
   std::map<Op, RunTransfer> transfers;  ///< By the op that needs the data.
@@ -70,10 +71,14 @@ struct RecordedRun {
   std::vector<RunDevice> devices;  ///< By their first stage.
   std::vector<RunIteration> iterations;
   OpLists lists;                                       ///< The ops of each device, in their order.
-  std::vector<std::vector<RecordedSpan>> collectives;  ///< By device: those in no op.
+  /// By device: collectives in no op, ascending; those that overlap are one.
+  std::vector<std::vector<RecordedSpan>> collectives;
+  /// By device: sends as RankRecording has them, ascending by their ends.
+  std::vector<std::vector<RecordedSpan>> sends;
   std::size_t copies = 1;            ///< Copies of the pipeline in the traces; this is one of them.
   std::vector<double> copy_times_s;  ///< The median time of an iteration of each copy.
   OpClock clock = OpClock::ranges;
+  bool guessed = false;  ///< Nothing named the ops.
   std::size_t left_out = 0;  ///< Iterations that are not whole, or had another order.
   std::vector<std::string> notes;
 
@@ -82,6 +87,14 @@ struct RecordedRun {
   /// The iterations whose time until the next one is known; all, if there is none.
   std::vector<std::size_t> timed() const;
 };
+
+/// The part of [begin, end) in which one of these spans runs. Requires: ascending, none overlaps
+/// another one.
+Duration covered(const std::vector<RecordedSpan>& spans, SimTime begin, SimTime end);
+
+/// The part of [begin, end) in which a CPU waited for a send: until the last one of them that ended
+/// then. Requires: ascending by their ends.
+Duration waited_for(const std::vector<RecordedSpan>& sends, SimTime begin, SimTime end);
 
 /// How traces are put together.
 struct AssemblyOptions {

@@ -42,6 +42,17 @@ class CostReader {
       of.time = median_of(samples.means);
       of.seconds = statistics_of(samples.all);
       of.busy_share = samples.length > 0 ? samples.busy / samples.length : 1;
+      for (const auto& [micro_batch, lengths] : samples.by_micro_batch) {
+        const Duration median = median_of(lengths);
+        if (of.most.count() == 0 || median > of.most) {
+          of.most = median;
+          of.most_of = micro_batch;
+        }
+        if (of.least.count() == 0 || median < of.least) {
+          of.least = median;
+          of.least_of = micro_batch;
+        }
+      }
       costs.ops[key] = of;
     }
     for (const auto& [pair, samples] : links_) {
@@ -69,6 +80,7 @@ class CostReader {
   struct OpSamples {
     OpCosts costs;
     std::vector<double> all, means;
+    std::map<std::uint32_t, std::vector<double>> by_micro_batch;
     double busy = 0, length = 0;
     double slowest = -1;
   };
@@ -85,6 +97,7 @@ class CostReader {
         ++sums[key].second;
         OpSamples& of = ops_[key];
         of.all.push_back(length);
+        of.by_micro_batch[op.op.micro_batch.value].push_back(length);
         of.busy += seconds(op.busy);
         of.length += length;
         if (length > of.slowest) {
@@ -96,7 +109,9 @@ class CostReader {
         before = &op;
       }
       if (const auto& update = iteration.updates[d])
-        updates_[d].push_back(seconds(update->end - iteration.ops[d].back().work.end));
+        updates_[d].push_back(seconds(
+            update->end - iteration.ops[d].back().work.end -
+            waited_for(run_.sends[d], iteration.ops[d].back().work.end, update->begin)));
     }
     for (const auto& [key, sum] : sums)
       ops_[key].means.push_back(sum.first / static_cast<double>(sum.second));
@@ -104,21 +119,31 @@ class CostReader {
       between_iterations_.push_back(seconds(*iteration.period - longest_part(iteration)));
   }
 
+  /// The gap between two ops of a device, without collectives and waits for sends.
+  void add_gap(const RunOp& before, const RunOp& op) {
+    const std::uint32_t d = run_.device_of(op.op.stage.value);
+    const SimTime from = before.work.end, to = op.work.begin;
+    Duration gap = to - from - covered(run_.collectives[d], from, to);
+    gap -= std::min(std::max(gap, Duration{}), waited_for(run_.sends[d], from, to));
+    between_ops_.push_back(seconds(std::max(gap, Duration{})));
+  }
+
   void read_input(const RunOp& op, const RunOp* before, const OpInput& input,
                   const RunIteration& iteration) {
     if (!input.producer) {
-      if (before && !op.in_pair) between_ops_.push_back(seconds(op.work.begin - before->work.end));
+      if (before && !op.in_pair) add_gap(*before, op);
       return;
     }
     const SimTime made = input.producer->work.end;
     const bool waited = !before || before->work.end < made;
     // What was made well before this device was free cannot be what it waited for.
     if (before && !op.in_pair && made < before->work.end - before->work.length() / 2)
-      between_ops_.push_back(seconds(op.work.begin - before->work.end));
+      add_gap(*before, op);
     LinkSamples& link =
         links_[{run_.device_of(input.producer->op.stage.value), run_.device_of(op.op.stage.value)}];
     ++link.transfers;
-    if (waited) link.latency.push_back(seconds(input.arrival.value_or(op.work.begin) - made));
+    if (waited) link.latency.push_back(
+          seconds(std::max(Duration{}, input.arrival.value_or(op.work.begin) - made)));
     const auto found = iteration.transfers.find(op.op);
     if (found == iteration.transfers.end()) return;
     const RunTransfer& transfer = found->second;

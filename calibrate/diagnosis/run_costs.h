@@ -23,6 +23,10 @@ struct OpCosts {
   Statistics seconds;     ///< Over all ops of all iterations.
   double busy_share = 1;  ///< Of that time, the share in which something computed.
   Op slowest;
+  /// The least and the most that one micro-batch takes, by the median over iterations, and which
+  /// these are.
+  Duration least{}, most{};
+  std::uint32_t least_of = 0, most_of = 0;
   std::int64_t slowest_in = 0;  ///< The number of its iteration.
 };
 

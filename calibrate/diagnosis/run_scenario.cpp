@@ -170,7 +170,12 @@ std::optional<std::string> known_schedule(const std::string& body, const Recorde
   for (const RunDevice& device : run.devices) {
     if (device.stages.size() != chunks) return std::nullopt;
   }
-  for (const ScheduleRule& rule : schedule_rules()) {
+  // With one micro-batch, say, several have the same order: then the usual one.
+  std::vector<ScheduleRule> rules = schedule_rules();
+  std::stable_partition(rules.begin(), rules.end(), [](const ScheduleRule& rule) {
+    return rule.name == "1f1b" || rule.name == "interleaved-1f1b";
+  });
+  for (const ScheduleRule& rule : rules) {
     if (rule.asynchronous || rule.whole_model) continue;
     const std::size_t min = rule.chunks ? rule.chunks->min_chunks : 1;
     const std::size_t max = rule.chunks ? rule.chunks->max_chunks : 1;

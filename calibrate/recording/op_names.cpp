@@ -115,7 +115,7 @@ std::optional<Diagnostic> OpNames::add(RangeUse use, OpKind kind, const std::str
         "{stage} and {micro_batch} stand for numbers, such as 'stage{stage} F{micro_batch}'");
   };
   if (text.empty()) return wrong("a template for the names of ranges is empty");
-  Template added{use, kind, {}};
+  Template added{text, use, kind, {}};
   bool has_stage = false, has_micro_batch = false;
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -150,16 +150,25 @@ std::optional<RangeTitle> OpNames::match(const Template& one, std::string_view n
   return title;
 }
 
+std::vector<std::string> OpNames::texts() const {
+  std::vector<std::string> texts;
+  for (const Template& one : templates_) texts.push_back(one.text);
+  return texts;
+}
+
 std::optional<RangeTitle> OpNames::meaning(std::string_view name) const {
-  for (const Template& one : templates_) {
-    if (auto title = match(one, name)) return title;
+  for (std::size_t i = 0; i < templates_.size(); ++i) {
+    auto title = match(templates_[i], name);
+    if (!title) continue;
+    title->own = static_cast<int>(i);
+    return title;
   }
   if (take_text(name, "PP:")) return pytorch_action(name);
   if (take_text(name, "Forward ")) return numbered(name, OpKind::forward);
   if (take_text(name, "Backward ")) return numbered(name, OpKind::backward);
   if (take_text(name, "ProfilerStep#")) {
-    const auto number = take_number(name);
-    return RangeTitle{RangeUse::iteration, {}, {}, number.value_or(0)};
+    const auto number = take_number(name);  // nothing beyond 32 bits: then steps are counted
+    return RangeTitle{RangeUse::iteration, {}, {}, number ? std::int64_t{*number} : -1};
   }
   if (name.starts_with("Optimizer.step#")) return RangeTitle{RangeUse::update, {}, {}, 0};
   return function(name);

@@ -37,6 +37,7 @@ struct RangeTitle {
   NamedOp op;
   NamedOp partner;             ///< The second op of a pair.
   std::int64_t iteration = 0;  ///< The number of a step.
+  int own = -1;                ///< The own template that it fits, by its place; -1 = none.
 };
 
 /// The names of ranges. Known are:
@@ -54,6 +55,9 @@ class OpNames {
   /// The same for the optimizer's step; placeholders count for nothing there.
   std::optional<Diagnostic> add_update(const std::string& text);
 
+  /// The own templates, in the order in which they were added.
+  std::vector<std::string> texts() const;
+
   /// What a name means; nothing where it is no known one.
   std::optional<RangeTitle> meaning(std::string_view name) const;
 
@@ -64,6 +68,7 @@ class OpNames {
     enum class Number : std::uint8_t { none, stage, micro_batch } number = Number::none;
   };
   struct Template {
+    std::string text;
     RangeUse use = RangeUse::op;
     OpKind kind = OpKind::forward;
     std::vector<Piece> pieces;

@@ -151,8 +151,11 @@ void sort_by_begin(RangesWork& found) {
             [](const RecordedTransfer& a, const RecordedTransfer& b) {
               return a.span.begin < b.span.begin;
             });
-  std::sort(found.collectives.begin(), found.collectives.end(),
-            [](const RecordedSpan& a, const RecordedSpan& b) { return a.begin < b.begin; });
+  const auto earlier = [](const RecordedSpan& a, const RecordedSpan& b) {
+    return a.begin < b.begin;
+  };
+  std::sort(found.collectives.begin(), found.collectives.end(), earlier);
+  std::sort(found.sends.begin(), found.sends.end(), earlier);
 }
 
 }  // namespace
@@ -222,6 +225,8 @@ RangesWork work_on_cpu(const RankEvents& events) {
     const bool in_op = range != kNoRange && owns_work(events.ranges[range].title);
     if (call.use == CallUse::work) {
       if (in_op) sum.add(range, 0, call.span);
+    } else if (call.use == CallUse::sent) {
+      found.sends.push_back(call.span);
     } else if (call.use == CallUse::received) {
       found.transfers.push_back({false, std::nullopt, std::nullopt, call.span, {}, true});
     } else if (call.use == CallUse::collective) {

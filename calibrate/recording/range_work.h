@@ -25,6 +25,7 @@ struct RangesWork {
   std::vector<RangeWork> of_range;          ///< Parallel to the ranges.
   std::vector<RecordedTransfer> transfers;  ///< `op` is that of the range around it, if any.
   std::vector<RecordedSpan> collectives;    ///< In no op.
+  std::vector<RecordedSpan> sends;          ///< On a CPU: see RankRecording::sends.
   std::size_t unlaunched = 0;               ///< Kernels whose call the trace does not have.
 };
 

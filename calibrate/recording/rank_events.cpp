@@ -36,8 +36,9 @@ std::optional<CallUse> call_use(std::string_view name) {
                               name.starts_with("nccl:") || name.starts_with("mpi:");
   if (is_distributed) {
     const std::string_view call = name.substr(name.rfind(':') + 1);
-    if (call.starts_with("send")) return CallUse::send;
     if (name == "gloo:recv") return CallUse::received;
+    if (name == "gloo:send") return CallUse::sent;
+    if (call.starts_with("send")) return CallUse::send;
     if (call.starts_with("recv")) return CallUse::receive;
     return CallUse::collective;
   }
@@ -74,7 +75,8 @@ class RankSorter {
       : source_(source), names_(names) {}
 
   std::optional<Diagnostic> take(const TorchEvent& event, std::size_t number) {
-    if (!event.is_span() || !event.start_ns) return std::nullopt;
+    if (!event.is_span()) return std::nullopt;
+    if (!event.start_ns) return without_time(event, number);
     if (event.is_gpu_work()) {
       take_kernel(event);
     } else if (event.is_launch()) {
@@ -87,6 +89,17 @@ class RankSorter {
       take_call(event);
     }
     return std::nullopt;
+  }
+
+  /// An error if the event is one that counts.
+  std::optional<Diagnostic> without_time(const TorchEvent& event, std::size_t number) const {
+    const bool may_be_range = event.category == "user_annotation" ||
+                              event.category == "python_function" || event.category.empty();
+    if (!may_be_range || !names_.meaning(event.name)) return std::nullopt;
+    return input_error(
+        {source_},
+        fmt::format("the range '{}' has no time that makes sense", clipped(event.name)),
+        fmt::format("it is event {} of the trace", number));
   }
 
   RankEvents found() && { return std::move(found_); }

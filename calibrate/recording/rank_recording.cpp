@@ -55,6 +55,23 @@ bool is_around_op(const TitledRange& range) {
   return range.title.use == RangeUse::op || range.title.use == RangeUse::pair;
 }
 
+/// Whether a rank sent or received anything.
+bool has_peers(const RankEvents& events) {
+  const auto is_transfer = [](const TitledRange& range) {
+    return range.title.use == RangeUse::send || range.title.use == RangeUse::receive;
+  };
+  const auto is_pair = [](const GpuKernel& kernel) {
+    return kernel.use == KernelUse::send || kernel.use == KernelUse::receive ||
+           kernel.use == KernelUse::send_or_receive;
+  };
+  const auto is_call = [](const CpuCall& call) {
+    return call.use != CallUse::work && call.use != CallUse::collective;
+  };
+  return std::any_of(events.ranges.begin(), events.ranges.end(), is_transfer) ||
+         std::any_of(events.kernels.begin(), events.kernels.end(), is_pair) ||
+         std::any_of(events.calls.begin(), events.calls.end(), is_call);
+}
+
 /// Moves all times by what they count from.
 void count_from_base(std::int64_t base_ns, RankRecording& recording) {
   const Duration base{base_ns};
@@ -68,6 +85,7 @@ void count_from_base(std::int64_t base_ns, RankRecording& recording) {
   }
   for (RecordedTransfer& transfer : recording.transfers) move(transfer.span);
   for (RecordedSpan& collective : recording.collectives) move(collective);
+  for (RecordedSpan& send : recording.sends) move(send);
   for (RecordedUpdate& update : recording.updates) {
     move(update.work);
     update.issued += base;
@@ -133,6 +151,11 @@ Result<RankRecording> parse_recording(std::istream& text,
   recording.rank_known = rank.has_value();
   recording.rank = rank.value_or(0);
 
+  recording.other_ranges = known_names(*events);
+  recording.has_peers = has_peers(*events);
+  for (const TitledRange& range : events->ranges) {
+    if (range.title.own >= 0) recording.fitting.insert(range.title.own);
+  }
   const bool on_gpus = !events->kernels.empty();
   RangesWork work = on_gpus ? work_on_gpus(*events) : work_on_cpu(*events);
   const bool any_work = std::any_of(work.of_range.begin(), work.of_range.end(),
@@ -140,6 +163,7 @@ Result<RankRecording> parse_recording(std::istream& text,
   recording.clock = !any_work ? OpClock::ranges : on_gpus ? OpClock::kernels : OpClock::work;
   recording.transfers = std::move(work.transfers);
   recording.collectives = std::move(work.collectives);
+  recording.sends = std::move(work.sends);
   take_ranges(*events, work, recording);
   if (recording.ops.empty()) return no_ops(source, *events);
   if (work.unlaunched > 0)

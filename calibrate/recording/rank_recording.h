@@ -8,6 +8,7 @@
 #include <istream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,9 +78,13 @@ struct RankRecording {
   std::vector<RecordedOp> ops;
   std::vector<RecordedTransfer> transfers;
   std::vector<RecordedSpan> collectives;  ///< Those that are no part of an op.
+  std::vector<RecordedSpan> sends;  ///< On a CPU: from a send until the other rank had taken it.
   std::vector<RecordedUpdate> updates;
   std::vector<RecordedStep> steps;
   std::size_t events = 0;
+  std::set<int> fitting;        ///< The own templates that some range fits, by their places.
+  bool has_peers = false;       ///< Whether anything was sent or received.
+  std::string other_ranges;     ///< A sentence on the ranges whose names are not known.
   std::vector<std::string> notes;  ///< Sentences about what was left out.
 };
 
