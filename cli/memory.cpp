@@ -58,13 +58,13 @@ void add_memory(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("memory", "what each device holds, by part, and what would take less");
   add_scenario_arguments(*command, *arguments);
-  CLI::Option* json =
-      command->add_flag("--json", arguments->json, "print JSON and nothing else");
+  CLI::Option* json = command->add_flag("--json", arguments->json, "print JSON and nothing else");
   CLI::Option* against =
       command
-          ->add_option("--against", arguments->against,
-                       "what scripts/memory-snapshot.py made of PyTorch's snapshots of the run, one "
-                       "of each device: predicted beside recorded")
+          ->add_option(
+              "--against", arguments->against,
+              "what scripts/memory-snapshot.py made of PyTorch's snapshots of the run, one "
+              "of each device: predicted beside recorded")
           ->type_name("FILE")
           ->excludes(json);
   command->add_option("--csv", arguments->csv, "with --against: write both curves here")

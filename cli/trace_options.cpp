@@ -55,8 +55,11 @@ Diagnostics check_templates(const OpNames& names, const std::vector<RankRecordin
       return recording.fitting.count(static_cast<int>(i)) > 0;
     });
     if (fits || recordings.empty()) continue;
-    problems.push_back(input_error({}, fmt::format("no range is called '{}'", clipped(texts[i])),
-                                   recordings.front().other_ranges));
+    const RankRecording& first = recordings.front();
+    problems.push_back(input_error(
+        {}, fmt::format("no range is called '{}'", clipped(texts[i])),
+        first.other_ranges.empty() ? "its ranges have names that need no template, such as 'PP:0F3'"
+                                   : first.other_ranges));
   }
   return problems;
 }

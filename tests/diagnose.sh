@@ -39,6 +39,9 @@ same --form cpu --iterations 4 --skew 5000
 same --form cpu --iterations 4 --names classic --stages 2
 same --form legacy --iterations 4 --skew 50000
 same --form legacy --iterations 4 --schedule gpipe --seed 5
+same --form gpu --iterations 3 --names none --stages 2 --micro-batches 4 --seed 1
+same --form gpu --iterations 3 --names none --stages 2 --micro-batches 4 --seed 2 --skew 5000
+same --form cpu --iterations 4 --names none --stages 2
 
 # Real traces: the schedule is found, also where no range names an op.
 # without_names FROM TO: the traces of a folder without the ranges of ops.

@@ -67,7 +67,8 @@ std::string stages_text(const std::vector<std::uint32_t>& stages) {
   return fmt::format("stage{} {}", stages.size() == 1 ? "" : "s", fmt::join(stages, ", "));
 }
 
-/// Errors: a rank that others send to, or a stage, of which there is no trace; the same trace twice.
+/// Errors: a rank that others send to, or a stage, of which there is no trace; the same trace
+/// twice.
 std::optional<Diagnostic> check_all_there(const std::vector<RankRecording>& recordings) {
   std::set<std::int64_t> ranks;
   std::uint32_t last = 0;
@@ -78,7 +79,8 @@ std::optional<Diagnostic> check_all_there(const std::vector<RankRecording>& reco
   for (std::size_t i = 1; i < recordings.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (is_same(recordings[i], recordings[j]))
-        return at_file(recordings[i].file, fmt::format("has the same ops as {}", recordings[j].file),
+        return at_file(recordings[i].file,
+                       fmt::format("has the same ops as {}", recordings[j].file),
                        "give the trace of each rank once");
     }
   }
@@ -94,10 +96,11 @@ std::optional<Diagnostic> check_all_there(const std::vector<RankRecording>& reco
       const bool is_forward = transfer.op->kind == OpKind::forward;
       // The last stage sends no activation, and gets no gradient.
       if (*transfer.op->stage == last && transfer.sends == is_forward)
-        return at_file(recording.file,
-                       fmt::format("stage {} {} another stage behind it, of which there is no trace",
-                                   last, transfer.sends ? "sends to" : "receives from"),
-                       help);
+        return at_file(
+            recording.file,
+            fmt::format("stage {} {} another stage behind it, of which there is no trace", last,
+                        transfer.sends ? "sends to" : "receives from"),
+            help);
     }
   }
   return std::nullopt;
@@ -383,9 +386,9 @@ double median_time_s(const RecordedRun& run) {
 }  // namespace
 
 Duration covered(const std::vector<RecordedSpan>& spans, SimTime begin, SimTime end) {
-  auto at = std::upper_bound(
-      spans.begin(), spans.end(), begin,
-      [](SimTime time, const RecordedSpan& span) { return time < span.end; });
+  auto at =
+      std::upper_bound(spans.begin(), spans.end(), begin,
+                       [](SimTime time, const RecordedSpan& span) { return time < span.end; });
   Duration sum{};
   for (; at != spans.end() && at->begin < end; ++at)
     sum += std::min(end, at->end) - std::max(begin, at->begin);

@@ -161,7 +161,7 @@ Difference decide(const std::vector<Bounds>& bounds, const std::vector<double>& 
     is_line = is_line && std::abs(line.at(begins[k]) - middles[k]) <= bounds[k].half();
   }
   if (is_line) {
-    constexpr double most_drift = 1e-3;  // clocks of computers are within some 100 ppm
+    constexpr double most_drift = 1e-2;  // clocks of computers are within some 100 ppm
     difference.is_impossible = std::abs(line.slope) > most_drift;
     difference.note = fmt::format("runs {:.1f} ppm {}", std::abs(line.slope) * 1e6,
                                   line.slope > 0 ? "faster" : "slower");
@@ -218,7 +218,8 @@ void correct_spans(const RecordedRun& run, const std::vector<std::vector<Duratio
 
 }  // namespace
 
-std::optional<Diagnostic> align_clocks(RecordedRun& run, const std::vector<RankRecording>& recordings) {
+std::optional<Diagnostic> align_clocks(RecordedRun& run,
+                                       const std::vector<RankRecording>& recordings) {
   auto bounds = BoundsReader(run).read();
   const std::size_t iterations = run.iterations.size();
   std::vector<double> begins;

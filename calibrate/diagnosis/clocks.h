@@ -21,6 +21,7 @@ namespace plumbline {
 /// one clock runs faster: a line is fitted through the middles, and a note says so. Where they are
 /// on no line, each iteration has a difference of its own. Errors: clocks that run so differently
 /// that the ranks cannot be of one run.
-std::optional<Diagnostic> align_clocks(RecordedRun& run, const std::vector<RankRecording>& recordings);
+std::optional<Diagnostic> align_clocks(RecordedRun& run,
+                                       const std::vector<RankRecording>& recordings);
 
 }  // namespace plumbline

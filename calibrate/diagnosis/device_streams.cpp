@@ -116,8 +116,8 @@ std::optional<Diagnostic> add_stages(std::vector<IssuedOps>& devices,
       std::none_of(recordings.begin(), recordings.end(),
                    [](const RankRecording& one) { return one.clock == OpClock::ranges; });
   const std::uint32_t stages = options.stages > 0 ? options.stages
-                               : are_copies ? 1
-                                            : static_cast<std::uint32_t>(devices.size());
+                               : are_copies       ? 1
+                                                  : static_cast<std::uint32_t>(devices.size());
   if (devices.size() % stages != 0)
     return input_error({source},
                        fmt::format("{} devices cannot have {} stages", devices.size(), stages),
@@ -128,7 +128,8 @@ std::optional<Diagnostic> add_stages(std::vector<IssuedOps>& devices,
   }
   if (are_copies) {
     notes.emplace_back(
-        "the names of ranges tell no stage, and nothing was sent or received: each rank is taken as "
+        "the names of ranges tell no stage, and nothing was sent or received: each rank is taken "
+        "as "
         "a copy of the whole model");
     return std::nullopt;
   }
@@ -279,9 +280,10 @@ void tell_of_passes(const std::vector<DeviceStream>& streams, std::vector<std::s
     for (const StreamIteration& one : stream.iterations) in_step = std::max(in_step, one.place + 1);
   }
   if (in_step > 1)
-    notes.push_back(fmt::format(
-        "a step of the profiler holds up to {} passes through the pipeline: an iteration is one pass",
-        in_step));
+    notes.push_back(
+        fmt::format("a step of the profiler holds up to {} passes through the pipeline: an "
+                    "iteration is one pass",
+                    in_step));
 }
 
 /// Errors: a number of a stage or a micro-batch that no run has.
@@ -294,12 +296,12 @@ std::optional<Diagnostic> check_numbers(const std::vector<IssuedOps>& devices,
       if (!is_stage && op.op.micro_batch.value_or(0) < most_micro_batches) continue;
       auto source = std::make_shared<Source>();
       source->name = recordings[device.recording].file;
-      return input_error({std::move(source)},
-                         is_stage ? fmt::format("an op is of stage {}", *op.op.stage)
-                                  : fmt::format("an op is of micro-batch {}", *op.op.micro_batch),
-                         fmt::format("there are fewer than {} {}",
-                                     is_stage ? most_stages : most_micro_batches,
-                                     is_stage ? "stages" : "micro-batches"));
+      return input_error(
+          {std::move(source)},
+          is_stage ? fmt::format("an op is of stage {}", *op.op.stage)
+                   : fmt::format("an op is of micro-batch {}", *op.op.micro_batch),
+          fmt::format("there are fewer than {} {}", is_stage ? most_stages : most_micro_batches,
+                      is_stage ? "stages" : "micro-batches"));
     }
   }
   return std::nullopt;

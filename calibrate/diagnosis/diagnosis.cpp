@@ -23,9 +23,10 @@ Diagnostics setup_problems(const RecordedRun& run, const std::vector<RankRecordi
       {std::move(source)},
       run.guessed ? "the ops were guessed, and such an order cannot run"
                   : "the orders of the devices contradict each other: " + problems.front().message,
-      run.guessed ? "name the ranges of ops with --forward and --backward, and the optimizer's with "
-                    "--update"
-                  : "are these the traces of one run?");
+      run.guessed
+          ? "name the ranges of ops with --forward and --backward, and the optimizer's with "
+            "--update"
+          : "are these the traces of one run?");
   wrong.detail = problems.front().detail;
   return {wrong};
 }

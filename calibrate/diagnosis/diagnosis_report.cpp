@@ -82,7 +82,7 @@ Table devices(const Diagnosis& d) {
     for (const RunIdle cause : causes) row.push_back(text_of(d.times[i].of(cause)));
     table.row(std::move(row));
   }
-  table.may_lack({"stages"});
+  table.may_lack({"stages", "between"});
   return table;
 }
 
@@ -188,15 +188,16 @@ std::vector<std::string> findings(const Diagnosis& d) {
     all.push_back(fmt::format(
         "within {} of stage {}, kernels run in {} of the time: the CPU launches them late",
         letter(gappy->first.second), gappy->first.first, percent(gappy->second.busy_share)));
-  const auto uneven = std::max_element(
-      d.costs.ops.begin(), d.costs.ops.end(), [](const auto& a, const auto& b) {
+  const auto uneven =
+      std::max_element(d.costs.ops.begin(), d.costs.ops.end(), [](const auto& a, const auto& b) {
         return seconds(a.second.most) * seconds(b.second.least) <
                seconds(b.second.most) * seconds(a.second.least);
       });
   constexpr std::size_t enough = 3;  // iterations, so that one slow op is not taken for a rule
   if (d.run.iterations.size() >= enough && uneven->second.most > uneven->second.least * 3 / 2)
     all.push_back(fmt::format(
-        "micro-batches are not alike: {} of stage {} takes {} for micro-batch {} and {} for {}; the "
+        "micro-batches are not alike: {} of stage {} takes {} for micro-batch {} and {} for {}; "
+        "the "
         "scenario takes all as equal",
         letter(uneven->first.second), uneven->first.first, text_of(uneven->second.least),
         uneven->second.least_of, text_of(uneven->second.most), uneven->second.most_of));
@@ -227,7 +228,8 @@ Document to_table(const Diagnosis& d, const std::optional<TimelineStyle>& style)
   text.table(ops(d));
   if (!d.costs.links.empty()) {
     text.sentence(
-        "\ntransfers: delay is the mean time from the end of an op until its data was there, where a "
+        "\ntransfers: delay is the mean time from the end of an op until its data was there, where "
+        "a "
         "device waited for it; moving and waiting are medians, of the receive");
     text.table(links(d));
   }

@@ -108,16 +108,15 @@ std::string_view name(RunIdle cause) {
 }
 
 std::string_view meaning(RunIdle cause) {
-  constexpr std::string_view meanings[] = {
-      "before the first op of an iteration",
-      "another device had not made the input yet",
-      "the same, as its op took longer than usual",
-      "the input was on its way",
-      "a collective ran that is no part of an op",
-      "the CPU waited until another rank took what it sent",
-      "all was there: the CPU began the op or update late",
-      "behind the last op, until all devices end",
-      "until the next iteration begins"};
+  constexpr std::string_view meanings[] = {"before the first op of an iteration",
+                                           "another device had not made the input yet",
+                                           "the same, as its op took longer than usual",
+                                           "the input was on its way",
+                                           "a collective ran that is no part of an op",
+                                           "the CPU waited until another rank took what it sent",
+                                           "all was there: the CPU began the op or update late",
+                                           "behind the last op, until all devices end",
+                                           "until the next iteration begins"};
   return meanings[static_cast<std::size_t>(cause)];
 }
 

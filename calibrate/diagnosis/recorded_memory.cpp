@@ -86,9 +86,9 @@ std::string bars(const MemoryCurve& curve, Bytes top) {
   std::size_t before = 0;
   Bytes held = curve.front().second;
   for (const auto& [time, bytes] : curve) {
-    const auto column = std::min(
-        columns - 1, static_cast<std::size_t>(static_cast<double>(time - first) /
-                                              static_cast<double>(length) * columns));
+    const auto column =
+        std::min(columns - 1, static_cast<std::size_t>(static_cast<double>(time - first) /
+                                                       static_cast<double>(length) * columns));
     for (std::size_t c = before; c <= column; ++c) most[c] = std::max(most[c], held);
     held = bytes;
     most[column] = std::max(most[column], held);

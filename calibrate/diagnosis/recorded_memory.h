@@ -21,8 +21,8 @@ using MemoryCurve = std::vector<std::pair<std::int64_t, Bytes>>;
 struct RecordedMemory {
   std::string source;  ///< The snapshot.
   std::int64_t device = 0;
-  Bytes least, peak;   ///< Allocated, over the recording.
-  Bytes reserved;      ///< What the allocator had from the system at the end.
+  Bytes least, peak;  ///< Allocated, over the recording.
+  Bytes reserved;     ///< What the allocator had from the system at the end.
   MemoryCurve curve;
 };
 

@@ -50,8 +50,8 @@ struct RunDevice {
 
 /// One iteration. Lists are by device.
 struct RunIteration {
-  std::int64_t number = 0;    ///< As the profiler counts steps, or from 0.
-  std::size_t place = 0;      ///< Among all iterations, those that were left out included.
+  std::int64_t number = 0;  ///< As the profiler counts steps, or from 0.
+  std::size_t place = 0;    ///< Among all iterations, those that were left out included.
   std::vector<std::vector<RunOp>> ops;
   std::vector<std::optional<RecordedSpan>> updates;
   std::map<Op, RunTransfer> transfers;  ///< By the op that needs the data.
@@ -70,7 +70,7 @@ struct RecordedRun {
   std::uint32_t micro_batches = 0;
   std::vector<RunDevice> devices;  ///< By their first stage.
   std::vector<RunIteration> iterations;
-  OpLists lists;                                       ///< The ops of each device, in their order.
+  OpLists lists;  ///< The ops of each device, in their order.
   /// By device: collectives in no op, ascending; those that overlap are one.
   std::vector<std::vector<RecordedSpan>> collectives;
   /// By device: sends as RankRecording has them, ascending by their ends.
@@ -78,7 +78,7 @@ struct RecordedRun {
   std::size_t copies = 1;            ///< Copies of the pipeline in the traces; this is one of them.
   std::vector<double> copy_times_s;  ///< The median time of an iteration of each copy.
   OpClock clock = OpClock::ranges;
-  bool guessed = false;  ///< Nothing named the ops.
+  bool guessed = false;      ///< Nothing named the ops.
   std::size_t left_out = 0;  ///< Iterations that are not whole, or had another order.
   std::vector<std::string> notes;
 

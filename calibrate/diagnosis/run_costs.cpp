@@ -109,9 +109,9 @@ class CostReader {
         before = &op;
       }
       if (const auto& update = iteration.updates[d])
-        updates_[d].push_back(seconds(
-            update->end - iteration.ops[d].back().work.end -
-            waited_for(run_.sends[d], iteration.ops[d].back().work.end, update->begin)));
+        updates_[d].push_back(
+            seconds(update->end - iteration.ops[d].back().work.end -
+                    waited_for(run_.sends[d], iteration.ops[d].back().work.end, update->begin)));
     }
     for (const auto& [key, sum] : sums)
       ops_[key].means.push_back(sum.first / static_cast<double>(sum.second));
@@ -142,7 +142,8 @@ class CostReader {
     LinkSamples& link =
         links_[{run_.device_of(input.producer->op.stage.value), run_.device_of(op.op.stage.value)}];
     ++link.transfers;
-    if (waited) link.latency.push_back(
+    if (waited)
+      link.latency.push_back(
           seconds(std::max(Duration{}, input.arrival.value_or(op.work.begin) - made)));
     const auto found = iteration.transfers.find(op.op);
     if (found == iteration.transfers.end()) return;

@@ -97,8 +97,7 @@ class RankSorter {
                               event.category == "python_function" || event.category.empty();
     if (!may_be_range || !names_.meaning(event.name)) return std::nullopt;
     return input_error(
-        {source_},
-        fmt::format("the range '{}' has no time that makes sense", clipped(event.name)),
+        {source_}, fmt::format("the range '{}' has no time that makes sense", clipped(event.name)),
         fmt::format("it is event {} of the trace", number));
   }
 

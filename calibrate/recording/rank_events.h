@@ -55,8 +55,8 @@ struct GpuKernel {
 /// What a call on the CPU does.
 enum class CallUse : std::uint8_t {
   work,
-  send,  ///< It posts a send.
-  sent,  ///< Gloo's own range around a send: it ends when the other rank has taken it.
+  send,      ///< It posts a send.
+  sent,      ///< Gloo's own range around a send: it ends when the other rank has taken it.
   receive,   ///< It posts a receive.
   received,  ///< Gloo's own range around a receive: it ends when the data is there.
   collective,

@@ -42,11 +42,14 @@ std::string known_names(const RankEvents& events) {
   std::string text;
   for (std::size_t i = 0; i < std::min(most, names.size()); ++i)
     text += fmt::format("{}'{}' ({} times)", i == 0 ? "" : ", ", names[i].first, names[i].second);
-  return text.empty() ? "the trace has no named ranges" : "the trace has the ranges " + text;
+  return text.empty() ? "" : "the trace has the ranges " + text;
 }
 
 Diagnostic no_ops(const std::shared_ptr<const Source>& source, const RankEvents& events) {
-  return input_error({source}, "nothing tells of a forward or a backward; " + known_names(events),
+  const std::string known = known_names(events);
+  return input_error({source},
+                     "nothing tells of a forward or a backward; " +
+                         (known.empty() ? "the trace has no named ranges" : known),
                      "ranges may be called 'PP:0F3' as in torch.distributed.pipelining; --forward "
                      "and --backward name others, such as 'stage{stage} F{micro_batch}'");
 }

@@ -82,9 +82,9 @@ struct RankRecording {
   std::vector<RecordedUpdate> updates;
   std::vector<RecordedStep> steps;
   std::size_t events = 0;
-  std::set<int> fitting;        ///< The own templates that some range fits, by their places.
-  bool has_peers = false;       ///< Whether anything was sent or received.
-  std::string other_ranges;     ///< A sentence on the ranges whose names are not known.
+  std::set<int> fitting;           ///< The own templates that some range fits, by their places.
+  bool has_peers = false;          ///< Whether anything was sent or received.
+  std::string other_ranges;        ///< A sentence on ranges whose names are not known; "" = none.
   std::vector<std::string> notes;  ///< Sentences about what was left out.
 };
 

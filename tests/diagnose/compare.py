@@ -127,7 +127,9 @@ def main():
         # The legacy form has whole microseconds. Without both ends of transfers, clocks are known less well.
         drifts = "--drift" in options
         most_length = {"gpu": 1000 if drifts else 0, "cpu": 1000 if drifts else 0, "legacy": 2000}[form]
-        most_begin = {"gpu": 2000, "cpu": 20000, "legacy": 25000}[form]
+        if "none" in options:  # guessed: without small pieces of work at the begin of a backward
+            most_length = 40000
+        most_begin = {"gpu": 2000, "cpu": 20000, "legacy": 25000}[form] + (40000 if "none" in options else 0)
         if not tells_pairs(options):  # clocks are known by ops alone
             late = float(options[options.index("--host-late") + 1]) if "--host-late" in options else 2
             most_begin = 40000 + int(2000 * late)
@@ -138,7 +140,7 @@ def main():
     if orders_differ(truth, said, copy):
         problems.append("another order was found")
     idle = worst_idle(truth, said, copy, tells_pairs(options))
-    if idle > 0.005:
+    if idle > (0.01 if "none" in options else 0.005):
         problems.append(f"an idle time is off by {100 * idle:.2f} % of the iteration")
     text = "length {} ns, begin {} ns".format(*worst) if worst else "-"
     print(f"{' '.join(options)}: {text}, idle {100 * idle:.3f} %, replay {100 * said['replay_error']:+.2f} %")

@@ -352,11 +352,15 @@ class GpuRecording(Recording):
                      args={"External id": self.ids, "cbid": 147, "correlation": self.id()})
             self.now += 2 * MICROSECOND
         parts = self.pieces(op.begin, op.end)
+        begins_backward = op.stage + 1 == self.o.stages and op.kind in "BI"
+        if begins_backward:  # loss.backward() itself launches one small kernel
+            (a, b), *others = parts
+            parts = [(a, a + 2 * MICROSECOND), (a + 2 * MICROSECOND + 500, b), *others]
         step.kernels_ns += sum(b - a for a, b in parts)
         own = []  # the kernels that the range's own thread launched
         for i, part in enumerate(parts):
             name = KERNELS["F" if op.kind == "F" else "B"][i % 2]
-            if op.kind == "F" or (i == 0 and op.stage + 1 == self.o.stages and op.kind != "W"):
+            if op.kind == "F" or (i == 0 and begins_backward):
                 self.launch_here(name, part, "aten::linear" if op.kind == "F" else "aten::ones_like")
                 own.append(part)
             else:
