@@ -7,6 +7,7 @@
 #include <CLI/App.hpp>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "calibrate/diagnosis/against.h"
 #include "calibrate/diagnosis/diagnosis.h"
@@ -94,15 +95,35 @@ int print_grid(const Diagnosis& diagnosis, const DiagnoseArguments& arguments) {
   return write_output(*grid, "");
 }
 
+/// An error if the order beside the scenario would be written over another file of the command.
+std::optional<Diagnostic> check_order_path(const DiagnoseArguments& arguments,
+                                           const TraceFiles& traces) {
+  if (arguments.scenario.empty()) return std::nullopt;
+  const std::string path = order_path(arguments.scenario);
+  std::vector<std::string> others = traces;
+  others.insert(others.end(), {arguments.order, arguments.csv, arguments.trace, arguments.report});
+  std::error_code ignored;
+  const auto canonical = [&](const std::string& file) {
+    return std::filesystem::weakly_canonical(file, ignored);
+  };
+  for (const std::string& other : others) {
+    if (other.empty() || canonical(other) != canonical(path)) continue;
+    return input_error({}, fmt::format("--output would also write '{}'", clipped(path)),
+                       "name another file: that one has another use in this command");
+  }
+  return std::nullopt;
+}
+
 int diagnose_all(const DiagnoseArguments& arguments) {
   for (const std::string& file :
-       {arguments.scenario, arguments.order, arguments.csv, arguments.report}) {
+       {arguments.scenario, arguments.order, arguments.csv, arguments.report, arguments.trace}) {
     if (const int code = try_output(file); code != ExitCode::done) return code;
   }
   const auto names = names_of(arguments.choice);
   if (!names) return fail(names.problems());
   const auto runs = runs_of(arguments.traces);
   if (!runs) return fail(runs.problems());
+  if (const auto wrong = check_order_path(arguments, runs->front())) return fail({*wrong});
   if (runs->size() > 1)
     return fail({input_error({}, fmt::format("{} folders and files of several runs", runs->size()),
                              "diagnose reads one run: one folder, or its traces")});

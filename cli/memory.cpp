@@ -33,6 +33,7 @@ int show_beside(const MemoryArguments& arguments, const Outcome& outcome, Docume
 }
 
 int show_memory(const MemoryArguments& arguments) {
+  if (const int code = try_output(arguments.csv); code != ExitCode::done) return code;
   const auto scenario = load_scenario(arguments);
   if (!scenario) return fail(scenario.problems());
   const auto outcome = predict(*scenario, Evaluation::fastest);

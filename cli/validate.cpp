@@ -218,12 +218,21 @@ void add_validate(CLI::App& app, int& exit_code) {
                    "compressed if the name ends in .gz")
       ->type_name("FILE");
   add_html_option(*command, arguments->report);
-  command
-      ->add_option("--against", arguments->against,
-                   "in the place of a backend: the traces of a run of another framework, one of "
-                   "each rank, or a folder with them; a folder for each run")
-      ->type_name("TRACE");
+  CLI::Option* const against =
+      command
+          ->add_option(
+              "--against", arguments->against,
+              "in the place of a backend: the traces of a run of another framework, one of "
+              "each rank, or a folder with them; a folder for each run")
+          ->type_name("TRACE");
   add_trace_options(*command, arguments->traces);
+  for (const char* const name : {"--forward", "--backward", "--backward-input", "--backward-weight",
+                                 "--update", "--stages", "--copy", "--skip"})
+    command->get_option(name)->needs(against);
+  // What a run of a backend takes; nothing runs here.
+  for (const char* const name :
+       {"--iterations", "--warm-up", "--rounds", "--spread", "--one-gpu", "--nccl"})
+    against->excludes(command->get_option(name));
   command->callback([arguments, command, &exit_code] {
     arguments->command_line = command_line(*command);
     exit_code = validate_all(*arguments);

@@ -112,6 +112,29 @@ refused 2 "another order" validate "$run" --against $gpipe
 refused 2 "--against 1 recorded run beside 2 predictions" validate "$run" schedule.name=naive,gpipe --against $gpipe
 refused 2 "nothing runs here" validate "$run" --against $gpipe --backend synthetic
 refused 2 "needs --backend" validate "$run"
+long=$(printf 'a%.0s' {1..300}).json
+refused 3 "$long" diagnose "$long"
+python3 - $gpipe "$folder/wild" <<'END'
+import gzip, json, os, sys
+os.makedirs(sys.argv[2])
+for rank in range(2):
+    with gzip.open(f"{sys.argv[1]}/rank{rank}.json.gz", "rt") as text:
+        events = json.load(text)
+    ranges = [event for event in events if event["name"].startswith("PP:0F1")]
+    for event in ranges:
+        event["ts"] = event["dur"] = 8900000000000000
+    with open(f"{sys.argv[2]}/rank{rank}.json", "w") as text:
+        json.dump(events, text)
+    with open(f"{sys.argv[2]}/base{rank}.json", "w") as text:
+        json.dump({"baseTimeNanoseconds": 2**63 - 1, "traceEvents": events}, text)
+END
+refused 2 "has no time that makes sense" diagnose "$folder/wild/rank0.json"
+refused 2 "baseTimeNanoseconds is no time" diagnose "$folder/wild/base1.json"
+refused 2 "is read" diagnose $gpipe --csv $gpipe/rank1.json.gz
+refused 2 "would also write" diagnose $gpipe -o "$folder/x.yaml" --csv "$folder/x.order.csv"
+refused 2 "no range is called 'step {micro_batch}'" diagnose $gpipe --forward 'step {micro_batch}'
+refused 2 "its times do not go with those of" diagnose $gpipe/rank0.json.gz examples/real-runs/recorded/naive/rank1.json.gz
+refused 0 "as a scenario it takes" diagnose $gpipe --name $'a\nb: c'
 refused 2 "the scenario has 8 micro-batches, and the run had 4" validate "$run" schedule.micro_batches=8 --against $gpipe
 
 # Memory: a snapshot whose curve is known, beside a prediction. Two devices: 3 MB at rest and 2 x 1 MB on top.

@@ -51,7 +51,8 @@ Result<std::vector<TraceFiles>> runs_of(const std::vector<std::string>& words) {
   TraceFiles single;
   Diagnostics problems;
   for (const std::string& word : words) {
-    if (!std::filesystem::is_directory(word)) {
+    std::error_code ignored;  // what cannot be looked at is reported by who reads it
+    if (!std::filesystem::is_directory(word, ignored)) {
       single.push_back(word);
       continue;
     }

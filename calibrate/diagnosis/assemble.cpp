@@ -146,12 +146,6 @@ Result<std::vector<CopyStreams>> copies_of(std::vector<DeviceStream> streams,
   return all;
 }
 
-/// The ops of one iteration of all devices, if it is whole.
-struct WholeIteration {
-  RunIteration iteration;
-  std::uint32_t micro_batches = 0;
-};
-
 /// The number of micro-batches if every stage has an F and a B (or an I and a W) of each, from one
 /// number on; those numbers then begin at 0. Nothing if the iteration is not whole.
 std::optional<std::uint32_t> renumber(RunIteration& iteration, std::uint32_t stages) {
@@ -209,6 +203,7 @@ std::vector<RunIteration> joined_iterations(const CopyStreams& copy) {
   for (const auto& [key, of] : by_number) {
     RunIteration iteration;
     iteration.number = key.first;
+    iteration.pass = key.second;
     iteration.place = iterations.size();
     for (const StreamIteration* one : of) {
       iteration.ops.push_back(one ? one->ops : std::vector<RunOp>());
@@ -333,6 +328,9 @@ void set_ends(RecordedRun& run) {
     const RunIteration& next = run.iterations[k + 1];
     if (next.place == run.iterations[k].place + 1)
       run.iterations[k].period = next.begin - run.iterations[k].begin;
+    // Wild times: the next one cannot begin before.
+    if (run.iterations[k].period && run.iterations[k].period->count() <= 0)
+      run.iterations[k].period.reset();
   }
   for (auto* const spans : {&run.collectives, &run.sends}) {
     for (auto& of_device : *spans) {
@@ -355,7 +353,17 @@ Result<RecordedRun> assemble_copy(const CopyStreams& copy,
     run.devices.push_back(stream.device);
     run.stages += static_cast<std::uint32_t>(stream.device.stages.size());
   }
-  run.clock = recordings[run.devices.front().recording].clock;
+  run.devices_of_stages.resize(run.stages);
+  for (std::uint32_t d = 0; d < run.devices.size(); ++d) {
+    for (const std::uint32_t stage : run.devices[d].stages) run.devices_of_stages[stage] = d;
+    const OpClock clock = recordings[run.devices[d].recording].clock;
+    if (d > 0 && clock != run.clock)
+      run.notes.push_back(
+          fmt::format("{} has {}, other traces have not: its times are of another kind",
+                      recordings[run.devices[d].recording].file,
+                      clock == OpClock::kernels ? "kernels" : "no kernels"));
+    run.clock = d == 0 ? clock : std::max(run.clock, clock);  // what all have
+  }
   auto iterations = joined_iterations(copy);
   if (iterations.empty())
     return at_file(recordings.front().file, "all ops come before the first step of the profiler",
@@ -402,13 +410,6 @@ Duration waited_for(const std::vector<RecordedSpan>& sends, SimTime begin, SimTi
   if (after == sends.begin()) return {};
   const RecordedSpan& last = *std::prev(after);
   return std::max(Duration{}, last.end - std::max(begin, last.begin));
-}
-
-std::uint32_t RecordedRun::device_of(std::uint32_t stage) const {
-  for (std::uint32_t d = 0; d < devices.size(); ++d) {
-    if (std::binary_search(devices[d].stages.begin(), devices[d].stages.end(), stage)) return d;
-  }
-  return 0;
 }
 
 std::vector<std::size_t> RecordedRun::timed() const {

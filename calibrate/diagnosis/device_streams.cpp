@@ -239,7 +239,7 @@ class Cutter {
   }
 
   /// Sorts ops by their work, and adds updates, where a device has none those of its rank's first
-  /// device: each belongs to the last iteration that began its ops before.
+  /// device with updates: each belongs to the last iteration that began its ops before.
   void finish() {
     for (StreamIteration& iteration : iterations_) {
       std::stable_sort(iteration.ops.begin(), iteration.ops.end(),
@@ -248,12 +248,20 @@ class Cutter {
     const bool has_own =
         std::any_of(recording_.updates.begin(), recording_.updates.end(),
                     [&](const RecordedUpdate& update) { return update.device == ops_.device; });
+    std::int64_t device = ops_.device;
+    if (!has_own && !recording_.updates.empty())
+      device = std::min_element(recording_.updates.begin(), recording_.updates.end(),
+                                [](const RecordedUpdate& a, const RecordedUpdate& b) {
+                                  return a.device < b.device;
+                                })
+                   ->device;
     for (const RecordedUpdate& update : recording_.updates) {
-      if (update.device != (has_own ? ops_.device : 0)) continue;
-      StreamIteration* of = nullptr;
-      for (StreamIteration& iteration : iterations_) {
-        if (iteration.ops.front().work.begin <= update.work.begin) of = &iteration;
-      }
+      if (update.device != device) continue;
+      const auto after = std::upper_bound(iterations_.begin(), iterations_.end(), update.work.begin,
+                                          [](SimTime at, const StreamIteration& iteration) {
+                                            return at < iteration.ops.front().work.begin;
+                                          });
+      StreamIteration* const of = after == iterations_.begin() ? nullptr : &*std::prev(after);
       if (!of) continue;
       if (!of->update) {
         of->update = update.work;

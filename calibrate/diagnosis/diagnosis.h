@@ -52,7 +52,8 @@ struct ReadTraces {
 /// Reads the traces, on all cores.
 ReadTraces read_traces(const std::vector<std::string>& files, const OpNames& names);
 
-/// Puts them together and explains the run. Errors: those of assemble() and scenario_of().
+/// Puts them together and explains the run. Errors: those of assemble() and scenario_of(); orders
+/// of devices that contradict each other. Requires: at least one recording.
 Result<Diagnosis> diagnose(const std::vector<RankRecording>& recordings,
                            const DiagnosisOptions& options);
 

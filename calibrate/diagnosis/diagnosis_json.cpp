@@ -91,6 +91,7 @@ Json iterations_json(const Diagnosis& d) {
       of_devices.push_back(std::move(of_ops));
     }
     all.push_back({{"number", iteration.number},
+                   {"pass", iteration.pass},
                    {"begin_s", seconds(iteration.begin.time_since_epoch())},
                    {"end_s", seconds(iteration.end.time_since_epoch())},
                    {"time_s", if_any(iteration.period)},
@@ -130,7 +131,8 @@ std::string to_json(const Diagnosis& d, const std::string& version) {
       {"iterations", iterations_json(d)}};
   std::string text = "{\n";
   for (auto at = json.begin(); at != json.end(); ++at) {
-    text += fmt::format("  {}: {}{}\n", Json(at.key()).dump(), at.value().dump(),
+    text += fmt::format("  {}: {}{}\n", Json(at.key()).dump(),
+                        at.value().dump(-1, ' ', false, Json::error_handler_t::replace),
                         std::next(at) == json.end() ? "" : ",");
   }
   return text + "}\n";

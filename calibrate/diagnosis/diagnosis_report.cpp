@@ -275,17 +275,18 @@ Document overview(const std::vector<RankRecording>& recordings) {
 
 std::string ops_csv(const Diagnosis& d) {
   std::string text =
-      "iteration,device,rank,stage,op,micro_batch,begin_ns,end_ns,busy_ns,input_ns\n";
+      "iteration,device,rank,stage,op,micro_batch,begin_ns,end_ns,busy_ns,input_ns,pass\n";
   const auto ns = [](SimTime at) { return at.time_since_epoch().count(); };
   for (const RunIteration& iteration : d.run.iterations) {
     const OpInputs inputs(d.run, iteration);
     for (std::size_t device = 0; device < iteration.ops.size(); ++device) {
       for (const RunOp& op : iteration.ops[device]) {
         const auto arrival = inputs.of(op).arrival;
-        text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", iteration.number, device,
+        text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", iteration.number, device,
                             d.run.devices[device].rank, op.op.stage.value, letter(op.op.kind),
                             op.op.micro_batch.value, ns(op.work.begin), ns(op.work.end),
-                            op.busy.count(), arrival ? std::to_string(ns(*arrival)) : "");
+                            op.busy.count(), arrival ? std::to_string(ns(*arrival)) : "",
+                            iteration.pass);
       }
     }
   }

@@ -23,8 +23,8 @@ std::string to_json(const Diagnosis& diagnosis, const std::string& version);
 Document overview(const std::vector<RankRecording>& recordings);
 
 /// One op a row: iteration, device, rank, stage, op, micro_batch, begin_ns, end_ns, busy_ns,
-/// input_ns. Times count from the begin of the first iteration; input_ns, when its input arrived,
-/// is empty where that is unknown.
+/// input_ns, pass. Times count from the begin of the first iteration; input_ns, when its input
+/// arrived, is empty where that is unknown; pass counts within a step of the profiler.
 std::string ops_csv(const Diagnosis& diagnosis);
 
 }  // namespace plumbline

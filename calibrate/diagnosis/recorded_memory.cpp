@@ -31,6 +31,10 @@ MemoryCurve curve_of(SectionReader& section, const std::string& path, Diagnostic
     const auto time = read_count(point.items[0], path + ".curve", 0, latest, problems);
     const auto bytes = read_count(point.items[1], path + ".curve", 0, kLargestQuantity, problems);
     if (!time || !bytes) break;
+    if (!curve.empty() && *time < curve.back().first) {
+      problems.push_back(input_error(point.mark, path + ".curve goes back in time"));
+      break;
+    }
     curve.emplace_back(*time, Bytes{*bytes});
   }
   return curve;

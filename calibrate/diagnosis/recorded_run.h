@@ -51,6 +51,7 @@ struct RunDevice {
 /// One iteration. Lists are by device.
 struct RunIteration {
   std::int64_t number = 0;  ///< As the profiler counts steps, or from 0.
+  std::int64_t pass = 0;    ///< Within its step, where a step has several.
   std::size_t place = 0;    ///< Among all iterations, those that were left out included.
   std::vector<std::vector<RunOp>> ops;
   std::vector<std::optional<RecordedSpan>> updates;
@@ -82,8 +83,11 @@ struct RecordedRun {
   std::size_t left_out = 0;  ///< Iterations that are not whole, or had another order.
   std::vector<std::string> notes;
 
-  /// The device that has a stage.
-  std::uint32_t device_of(std::uint32_t stage) const;
+  /// The device of each stage.
+  std::vector<std::uint32_t> devices_of_stages;
+
+  /// The device that has a stage. Requires: stage < stages.
+  std::uint32_t device_of(std::uint32_t stage) const { return devices_of_stages[stage]; }
   /// The iterations whose time until the next one is known; all, if there is none.
   std::vector<std::size_t> timed() const;
 };
@@ -108,8 +112,10 @@ struct AssemblyOptions {
 std::optional<Op> producer_of(const Op& op, std::uint32_t stages, bool split);
 
 /// Puts the recordings of all ranks together: which stage is where, iterations, clocks, transfers.
-/// Errors: a rank twice; ops of which some tell their stage and some do not; a stage without a
-/// trace; numbers of micro-batches that differ (ranks of two runs?); no iteration that is whole.
+/// Errors: a rank or a trace twice; a rank that others send to, or a stage, without a trace; stages
+/// that overlap, or have different numbers of traces; those of device_streams(); no iteration that
+/// is whole; --copy or --skip beyond what there is; times that cannot be of one run. Requires: at
+/// least one recording.
 Result<RecordedRun> assemble(const std::vector<RankRecording>& recordings,
                              const AssemblyOptions& options);
 

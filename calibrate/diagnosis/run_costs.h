@@ -60,19 +60,19 @@ struct RunCosts {
   Duration between_iterations{};
   Statistics iteration_s;
 
+  /// Null where the stage has no such op.
   const OpCosts* find(std::uint32_t stage, OpKind kind) const;
   /// The mean of `latency` over all waits.
   std::optional<Duration> latency() const;
 };
 
-/// The begin of the op that needs the data of `op`, at the latest, and its own: what is known of
-/// one input.
+/// What is known of the data of another device that an op needs.
 struct OpInput {
   const RunOp* producer = nullptr;  ///< Of another device; null = needs none.
   std::optional<SimTime> arrival;   ///< Recorded; between the producer's end and the op's begin.
 };
 
-/// The input of an op in an iteration.
+/// The inputs of the ops of an iteration. The run and the iteration must outlive it.
 class OpInputs {
  public:
   OpInputs(const RecordedRun& run, const RunIteration& iteration);
@@ -85,6 +85,7 @@ class OpInputs {
   std::map<Op, const RunOp*> ops_;
 };
 
+/// Over all iterations of a run.
 RunCosts costs_of(const RecordedRun& run);
 
 }  // namespace plumbline

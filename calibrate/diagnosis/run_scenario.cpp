@@ -120,7 +120,7 @@ std::string overhead_text(const RunCosts& costs) {
 std::string body(const RecordedRun& run, const RunCosts& costs, const RunText& wanted,
                  const std::vector<std::uint32_t>& layers) {
   const OneLink link = link_of(run, costs);
-  std::string text = fmt::format("# Made by: {}\n", wanted.made_by);
+  std::string text = fmt::format("# Made by: {}\n", printable(wanted.made_by));
   const bool divided = layers != std::vector<std::uint32_t>(run.stages, 1);
   text += divided ? "# A recorded run. The layers of a stage are equal parts of what was recorded "
                     "of it; its\n"

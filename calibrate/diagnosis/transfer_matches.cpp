@@ -84,30 +84,45 @@ void set_received(RunTransfer& transfer, const RecordedTransfer& recorded) {
   transfer.bytes = std::max(transfer.bytes, recorded.bytes);
 }
 
-/// The first send that ends no earlier than the op that made the data, and the last receive that
-/// began before the op that needs it did.
+/// Of each edge the first send that ends no earlier than the op that made the data, and the last
+/// receive that began before the op that needs it. They lie between the same op of the iteration
+/// before and that of the one behind. Requires: edges of one op and one micro-batch, ascending.
+void match_key(const std::vector<const Edge*>& edges,
+               const std::vector<const RecordedTransfer*>* sends,
+               const std::vector<const RecordedTransfer*>* receives, RecordedRun& run) {
+  std::size_t next_send = 0, next_receive = 0;
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const Edge& edge = *edges[i];
+    const RunOp* const behind = i + 1 < edges.size() ? edges[i + 1]->from : nullptr;
+    RunTransfer transfer;
+    if (sends) {
+      while (next_send < sends->size() && (*sends)[next_send]->span.end < edge.from->work.end)
+        ++next_send;
+      if (next_send < sends->size() &&
+          (!behind || (*sends)[next_send]->span.begin < behind->work.begin))
+        set_sent(transfer, *(*sends)[next_send++]);
+    }
+    if (receives) {
+      const std::size_t first = next_receive;
+      while (next_receive < receives->size() &&
+             (*receives)[next_receive]->span.begin <= edge.to->work.begin)
+        ++next_receive;
+      if (next_receive > first) set_received(transfer, *(*receives)[next_receive - 1]);
+    }
+    if (transfer.sent || transfer.received)
+      run.iterations[edge.iteration].transfers[edge.consumer] = transfer;
+  }
+}
+
 void match_named(const Edges& edges, const std::vector<Named>& named, RecordedRun& run) {
   for (const auto& [pair, of] : edges) {
     const Named& sender = named[run.devices[pair.first].recording];
     const Named& receiver = named[run.devices[pair.second].recording];
-    for (const Edge& edge : of) {
-      RunTransfer transfer;
-      if (const auto* sends = find(sender, true, edge.from->op)) {
-        for (const RecordedTransfer* one : *sends) {
-          if (one->span.end < edge.from->work.end) continue;
-          set_sent(transfer, *one);
-          break;
-        }
-      }
-      if (const auto* receives = find(receiver, false, edge.consumer)) {
-        for (const RecordedTransfer* one : *receives) {
-          if (one->span.begin > edge.to->work.begin) break;
-          set_received(transfer, *one);
-        }
-      }
-      if (transfer.sent || transfer.received)
-        run.iterations[edge.iteration].transfers[edge.consumer] = transfer;
-    }
+    std::map<Op, std::vector<const Edge*>> by_op;
+    for (const Edge& edge : of) by_op[edge.consumer].push_back(&edge);
+    for (const auto& [consumer, same] : by_op)
+      match_key(same, find(sender, true, same.front()->from->op), find(receiver, false, consumer),
+                run);
   }
 }
 
@@ -177,8 +192,7 @@ void match_in_order(const Edges& edges, const std::vector<RankRecording>& record
   }
 }
 
-/// Receives that name neither an op nor a rank, in the order of the ops of their device. Other
-/// numbers of them than of ops say nothing.
+/// Receives that name neither an op nor a rank, in the order of the ops of their device.
 void match_by_device(const Edges& edges, const std::vector<RankRecording>& recordings,
                      RecordedRun& run) {
   std::vector<std::vector<const Edge*>> needs(run.devices.size());
@@ -190,13 +204,33 @@ void match_by_device(const Edges& edges, const std::vector<RankRecording>& recor
     for (const RecordedTransfer& one : recordings[run.devices[d].recording].transfers) {
       if (!one.op && !one.peer && !one.sends) receives.push_back(&one);
     }
-    if (receives.size() != needs[d].size()) continue;
     std::stable_sort(needs[d].begin(), needs[d].end(), [](const Edge* a, const Edge* b) {
       return a->to->work.begin < b->to->work.begin;
     });
-    for (std::size_t i = 0; i < receives.size(); ++i)
-      set_received(run.iterations[needs[d][i]->iteration].transfers[needs[d][i]->consumer],
-                   *receives[i]);
+    const auto set = [&](const Edge& edge, const RecordedTransfer& receive) {
+      set_received(run.iterations[edge.iteration].transfers[edge.consumer], receive);
+    };
+    if (receives.size() == needs[d].size()) {
+      for (std::size_t i = 0; i < receives.size(); ++i) set(*needs[d][i], *receives[i]);
+      continue;
+    }
+    if (receives.empty()) continue;
+    if (receives.size() < needs[d].size()) {
+      run.notes.push_back(
+          fmt::format("rank {} received {} times for {} ops: when data arrived is "
+                      "unknown there",
+                      run.devices[d].rank, receives.size(), needs[d].size()));
+      continue;
+    }
+    // Iterations were left out: each op takes the last receive that began before it, from the end.
+    auto receive = receives.rbegin();
+    for (auto need = needs[d].rbegin(); need != needs[d].rend(); ++need) {
+      while (receive != receives.rend() && (*receive)->span.begin > (*need)->to->work.begin)
+        ++receive;
+      if (receive == receives.rend()) break;
+      if ((*receive)->span.end <= (*need)->to->work.begin) set(**need, **receive);
+      ++receive;
+    }
   }
 }
 

@@ -1,4 +1,5 @@
-// Ranges of one thread are sorted and do not overlap, so a binary search finds the open one.
+// Ranges of one thread are sorted, and few lie within each other, so a binary search finds the open
+// one.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/recording/range_work.h"
@@ -160,17 +161,18 @@ void sort_by_begin(RangesWork& found) {
 
 }  // namespace
 
-void leave_out_inner_ops(std::vector<TitledRange>& ranges) {
+std::size_t leave_out_inner_ops(std::vector<TitledRange>& ranges) {
   std::stable_sort(ranges.begin(), ranges.end(), [](const TitledRange& a, const TitledRange& b) {
     return a.span.begin != b.span.begin ? a.span.begin < b.span.begin : a.span.end > b.span.end;
   });
   std::map<std::int64_t, SimTime> open_until;  // of each thread's outermost op
-  std::erase_if(ranges, [&](const TitledRange& range) {
+  return std::erase_if(ranges, [&](const TitledRange& range) {
     if (!is_op(range.title)) return false;
     const auto [at, is_first] = open_until.try_emplace(range.thread, range.span.end);
     if (is_first) return false;
-    if (range.span.begin < at->second) return true;
-    at->second = range.span.end;
+    // Rounded times may let an op begin before the one before it has ended.
+    if (range.span.end <= at->second && range.span.begin < at->second) return true;
+    at->second = std::max(at->second, range.span.end);
     return false;
   });
 }
@@ -186,7 +188,10 @@ RangesWork work_on_gpus(const RankEvents& events) {
     const std::uint32_t range = launch == ranges.end() ? kNoRange : launch->second;
     switch (kernel.use) {
       case KernelUse::work:
-        if (range != kNoRange) sum.add(range, kernel.device, kernel.span);
+        if (range != kNoRange)
+          sum.add(range, kernel.device, kernel.span);
+        else if (launch != ranges.end())
+          found.outside += kernel.span.length();
         break;
       case KernelUse::collective:
         if (range != kNoRange && is_op(events.ranges[range].title)) {
@@ -204,7 +209,10 @@ RangesWork work_on_gpus(const RankEvents& events) {
                                   .is_whole = true};
         if (kernel.peer >= 0) transfer.peer = kernel.peer;
         if (kernel.use == KernelUse::send_or_receive) {
-          if (!transfer.op) break;  // nobody knows what it is
+          if (!transfer.op) {  // nobody knows what it is
+            ++found.untold;
+            break;
+          }
           transfer.sends = events.ranges[range].title.use == RangeUse::send;
         }
         found.transfers.push_back(transfer);

@@ -26,20 +26,24 @@ struct RangesWork {
   std::vector<RecordedTransfer> transfers;  ///< `op` is that of the range around it, if any.
   std::vector<RecordedSpan> collectives;    ///< In no op.
   std::vector<RecordedSpan> sends;          ///< On a CPU: see RankRecording::sends.
-  std::size_t unlaunched = 0;               ///< Kernels whose call the trace does not have.
+  Duration outside{};                       ///< Work of GPUs in no range.
+  std::size_t untold = 0;      ///< Sends or receives of NCCL that do not tell what they are.
+  std::size_t unlaunched = 0;  ///< Kernels whose call the trace does not have.
 };
 
 /// Takes ranges of ops out that lie within another op's on the same thread: a forward within a
-/// backward is its recomputation. Ranges are ascending by their begin afterwards.
-void leave_out_inner_ops(std::vector<TitledRange>& ranges);
+/// backward is its recomputation. Ranges are ascending by their begin afterwards. Returns how many
+/// were taken out.
+std::size_t leave_out_inner_ops(std::vector<TitledRange>& ranges);
 
 /// Joins kernels to ranges: a kernel belongs to the range that is open on the thread that launched
 /// it. If that thread is autograd's and has none open, to the backward that another thread has open
-/// then. A send or receive is no work of an op. A collective within an op is.
+/// then. A send or receive is no work of an op. A collective within an op is. Requires: ranges that
+/// are ascending by their begin.
 RangesWork work_on_gpus(const RankEvents& events);
 
 /// The calls on the CPU within each range, on its thread. Sends, receives and collectives are no
-/// work of an op.
+/// work of an op. Requires: ranges that are ascending by their begin.
 RangesWork work_on_cpu(const RankEvents& events);
 
 }  // namespace plumbline

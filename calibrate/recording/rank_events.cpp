@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -15,9 +16,22 @@ namespace plumbline {
 namespace {
 
 constexpr std::size_t kMaxOtherNames = 1000;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // of a message
 constexpr std::string_view kAutograd = "autograd::engine::evaluate_function";
 
 SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
+
+/// Times beyond are no times: sums and differences of a few stay within 64 bits.
+constexpr std::int64_t kLatest = std::int64_t{1} << 61;
+
+/// The span of an event; nothing where it has no time or length that makes sense.
+std::optional<RecordedSpan> span_of(const TorchEvent& event) {
+  if (!event.start_ns || *event.start_ns > kLatest || *event.start_ns < -kLatest)
+    return std::nullopt;
+  if (!event.length_ns || *event.length_ns < 0 || *event.length_ns > kLargestQuantity)
+    return std::nullopt;
+  return RecordedSpan{at(*event.start_ns), at(*event.start_ns + *event.length_ns)};
+}
 
 /// Whether a call on the CPU neither computes nor communicates: it makes room or a view.
 bool is_bookkeeping(std::string_view name) {
@@ -76,12 +90,11 @@ class RankSorter {
 
   std::optional<Diagnostic> take(const TorchEvent& event, std::size_t number) {
     if (!event.is_span()) return std::nullopt;
-    if (!event.start_ns) return without_time(event, number);
     if (event.is_gpu_work()) {
       take_kernel(event);
     } else if (event.is_launch()) {
-      if (event.correlation)
-        found_.launches.push_back({*event.correlation, at(*event.start_ns), event.thread});
+      if (const auto span = span_of(event); span && event.correlation)
+        found_.launches.push_back({*event.correlation, span->begin, event.thread});
     } else if (event.category == "user_annotation" || event.category == "python_function" ||
                event.category.empty()) {
       return take_range(event, number);
@@ -91,24 +104,15 @@ class RankSorter {
     return std::nullopt;
   }
 
-  /// An error if the event is one that counts.
-  std::optional<Diagnostic> without_time(const TorchEvent& event, std::size_t number) const {
-    const bool may_be_range = event.category == "user_annotation" ||
-                              event.category == "python_function" || event.category.empty();
-    if (!may_be_range || !names_.meaning(event.name)) return std::nullopt;
-    return input_error(
-        {source_}, fmt::format("the range '{}' has no time that makes sense", clipped(event.name)),
-        fmt::format("it is event {} of the trace", number));
-  }
-
   RankEvents found() && { return std::move(found_); }
 
  private:
   void take_kernel(const TorchEvent& event) {
-    if (!event.length_ns || *event.length_ns < 0) return;
+    const auto span = span_of(event);
+    if (!span) return void(++found_.without_time);
     GpuKernel kernel;
     kernel.correlation = event.correlation.value_or(-1);
-    kernel.span = {at(*event.start_ns), at(*event.start_ns + *event.length_ns)};
+    kernel.span = *span;
     kernel.device = static_cast<std::int32_t>(event.device.value_or(event.process));
     if (event.name.starts_with("nccl")) {
       const std::string_view collective = bare(event.collective);
@@ -121,19 +125,20 @@ class RankSorter {
       const auto peer = kernel.use == KernelUse::send ? event.to_rank : event.from_rank;
       kernel.peer = static_cast<std::int32_t>(peer.value_or(-1));
       if (kernel.use == KernelUse::send || kernel.use == KernelUse::receive)
-        kernel.bytes = event.elements.value_or(0) * width_of(bare(event.dtype));
+        kernel.bytes = std::clamp<std::int64_t>(event.elements.value_or(0), 0, kMostElements) *
+                       width_of(bare(event.dtype));
     }
     found_.kernels.push_back(kernel);
   }
 
   void take_call(const TorchEvent& event) {
-    if (!event.length_ns || *event.length_ns < 0) return;
-    const RecordedSpan span{at(*event.start_ns), at(*event.start_ns + *event.length_ns)};
+    const auto span = span_of(event);
+    if (!span) return void(++found_.without_time);
     if (event.name.starts_with(kAutograd)) {
       found_.autograd_threads.insert(event.thread);
-      found_.autograd.push_back({span, event.thread});
+      found_.autograd.push_back({*span, event.thread});
     }
-    if (const auto use = call_use(event.name)) found_.calls.push_back({span, event.thread, *use});
+    if (const auto use = call_use(event.name)) found_.calls.push_back({*span, event.thread, *use});
   }
 
   std::optional<Diagnostic> take_range(const TorchEvent& event, std::size_t number) {
@@ -146,13 +151,14 @@ class RankSorter {
         ++found_.other_ranges[clipped(event.name)];
       return std::nullopt;
     }
-    if (!event.length_ns || *event.length_ns < 0)
+    const auto span = span_of(event);
+    if (!span)
       return input_error(
           {source_},
-          fmt::format("the range '{}' has no length that makes sense", clipped(event.name)),
+          fmt::format("the range '{}' has no {} that makes sense", clipped(event.name),
+                      event.start_ns && std::abs(*event.start_ns) <= kLatest ? "length" : "time"),
           fmt::format("it is event {} of the trace", number));
-    found_.ranges.push_back(
-        {*title, {at(*event.start_ns), at(*event.start_ns + *event.length_ns)}, event.thread});
+    found_.ranges.push_back({*title, *span, event.thread});
     return std::nullopt;
   }
 
@@ -170,6 +176,8 @@ Result<RankEvents> read_rank_events(std::istream& text, const std::shared_ptr<co
       text, source,
       [&](const TorchEvent& event, std::size_t number) { return sorter.take(event, number); });
   if (!header) return header.problems();
+  if (header->base_ns > kLatest || header->base_ns < -kLatest)
+    return input_error({source}, "baseTimeNanoseconds is no time that makes sense");
   RankEvents found = std::move(sorter).found();
   found.header = *header;
   return found;

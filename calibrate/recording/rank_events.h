@@ -78,6 +78,7 @@ struct RankEvents {
   std::vector<CpuCall> calls;
   std::vector<ThreadSpan> autograd;  ///< Functions that autograd evaluated.
   std::unordered_set<std::int64_t> autograd_threads;
+  std::size_t without_time = 0;  ///< Kernels and calls without a time that makes sense.
   std::map<std::string, std::size_t> other_ranges;  ///< Names of unknown ranges, and how often.
 };
 

@@ -12,6 +12,7 @@
 
 #include "base/gzip_file.h"
 #include "base/quantity.h"
+#include "base/table.h"
 #include "calibrate/recording/guessed_ops.h"
 #include "calibrate/recording/range_work.h"
 #include "calibrate/recording/rank_events.h"
@@ -147,7 +148,7 @@ Result<RankRecording> parse_recording(std::istream& text,
     recording.guessed = !guessed.empty();
     events->ranges.insert(events->ranges.end(), guessed.begin(), guessed.end());
   }
-  leave_out_inner_ops(events->ranges);
+  const std::size_t inner = leave_out_inner_ops(events->ranges);
   recording.file = source->name;
   recording.events = events->header.events;
   const auto rank = events->header.rank ? events->header.rank : rank_in_name(source->name);
@@ -169,6 +170,26 @@ Result<RankRecording> parse_recording(std::istream& text,
   recording.sends = std::move(work.sends);
   take_ranges(*events, work, recording);
   if (recording.ops.empty()) return no_ops(source, *events);
+  const auto note = [&](std::string text) {
+    recording.notes.push_back(fmt::format("{}: {}", recording.file, text));
+  };
+  if (inner > 0)
+    note(fmt::format("{} within other ops are their recomputation, and part of them",
+                     plural(inner, "op")));
+  if (events->without_time > 0)
+    note(fmt::format("{} have no time that makes sense, and are left out",
+                     plural(events->without_time, "kernel or call")));
+  if (work.untold > 0)
+    note(
+        fmt::format("{} sends or receives of NCCL do not tell their ranks: when data arrived is "
+                    "unknown",
+                    work.untold));
+  Duration in_ops{};
+  for (const RecordedOp& op : recording.ops) in_ops += op.busy;
+  constexpr std::int64_t worth_telling = 20;  // of the time in ops
+  if (work.outside > in_ops / worth_telling)
+    note(fmt::format("kernels of {} in all are in no range: that time counts as idle",
+                     to_text(work.outside)));
   if (work.unlaunched > 0)
     recording.notes.push_back(
         fmt::format("{}: {} of {} kernels have no launch in the trace and belong to no op",

@@ -89,7 +89,7 @@ struct RankRecording {
 };
 
 /// Reads the trace of one rank: plain, or compressed with gzip. Memory grows with its launches,
-/// kernels and calls on the CPU (24 to 40 bytes each) while it is read, and with its ops
+/// kernels and calls on the CPU (32 to 80 bytes each) while it is read, and with its ops
 /// afterwards. Errors: those of read_torch_events and GzipFile; no range of an op, with the names
 /// that there are.
 Result<RankRecording> read_recording(const std::string& path, const OpNames& names);

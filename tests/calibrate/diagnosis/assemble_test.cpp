@@ -139,16 +139,19 @@ TEST_CASE("a step of the profiler that holds several iterations is cut where an 
   CHECK(notes_hold(run.notes, "a step of the profiler holds up to 2 passes"));
 }
 
-TEST_CASE("steps without a number are counted") {
-  auto recordings = recordings_of(MadeTraining{});
-  for (RankRecording& recording : recordings) {
-    for (RecordedStep& step : recording.steps) step.number = -1;  // beyond 32 bits
+TEST_CASE("steps without a number, or whose numbers do not rise, are counted") {
+  for (const std::int64_t number : {-1, 7}) {
+    CAPTURE(number);
+    auto recordings = recordings_of(MadeTraining{});
+    for (RankRecording& recording : recordings) {
+      for (RecordedStep& step : recording.steps) step.number = number;
+    }
+    const RecordedRun run = run_of(recordings);
+    REQUIRE(run.iterations.size() == 4);
+    for (std::size_t k = 0; k < 4; ++k)
+      CHECK(run.iterations[k].number == static_cast<std::int64_t>(k));
+    CHECK(run.timed().size() == 3);
   }
-  const RecordedRun run = run_of(recordings);
-  REQUIRE(run.iterations.size() == 4);
-  for (std::size_t k = 0; k < 4; ++k)
-    CHECK(run.iterations[k].number == static_cast<std::int64_t>(k));
-  CHECK(run.timed().size() == 3);
 }
 
 TEST_CASE("micro-batches that are numbered on and on begin at 0 in every iteration") {
@@ -189,6 +192,7 @@ TEST_CASE("where names tell no stage, the ranks are the stages in their order") 
   const RecordedRun first = run_of(copies, two);
   CHECK(first.copies == 2);
   CHECK(first.stages == 2);
+  REQUIRE(first.devices.size() == 2);
   CHECK(first.devices[1].rank == 2);
   CHECK(notes_hold(first.notes, "2 copies of each side by side"));
   CHECK(assembly_fault(copies, {.stages = 3}) == "4 devices cannot have 3 stages");
@@ -243,6 +247,7 @@ TEST_CASE("iterations that are not whole are left out, and a note says so") {
   CHECK(run.left_out == 1);
   CHECK(notes_hold(run.notes, "1 iteration left out: not every op of it was recorded"));
   for (std::size_t k = 0; k < 3; ++k) {  // transfers are still those of their ops
+    CHECK(run.iterations[k].transfers.size() == whole.iterations[0].transfers.size());
     for (const auto& [op, transfer] : run.iterations[k].transfers)
       CHECK(transfer.arrival() ==
             run.iterations[k].begin +
@@ -355,6 +360,7 @@ TEST_CASE("traces that do not tell their rank are taken in their order") {
     for (RecordedTransfer& transfer : recording.transfers) transfer.peer.reset();
   }
   const RecordedRun run = run_of(recordings);
+  REQUIRE(run.devices.size() == 2);
   CHECK(run.devices[1].rank == 1);
   CHECK(notes_hold(run.notes, "the files are taken as ranks 0, 1, ... in their order"));
 }
@@ -367,6 +373,7 @@ TEST_CASE("ranks are sorted by their number, not by their place among the files"
   std::rotate(recordings.begin(), recordings.begin() + 1, recordings.end());
   const RecordedRun run = run_of(recordings);
   CHECK(run.lists == prediction_of(made).setup.schedule.lists());
+  REQUIRE(run.devices.size() == 3);
   CHECK(run.devices[0].rank == 0);
   CHECK(run.devices[2].rank == 2);
 }
@@ -628,6 +635,44 @@ TEST_CASE("notes of the recordings are the run's, and so are guesses") {
   const RecordedRun run = run_of(recordings);
   CHECK(notes_hold(run.notes, "rank1.json: something was left out"));
   CHECK(notes_hold(run.notes, "a guess: no range names an op"));
+}
+
+TEST_CASE("spans are cut to a time, and of sends the last one that ended then counts") {
+  const auto at = [](std::int64_t us) { return SimTime{std::chrono::microseconds(us)}; };
+  const auto us = [](Duration time) { return time.count() / 1000; };
+  const std::vector<RecordedSpan> spans = {{at(0), at(10)}, {at(20), at(30)}, {at(40), at(50)}};
+  CHECK(us(covered(spans, at(5), at(45))) == 5 + 10 + 5);
+  CHECK(us(covered(spans, at(10), at(20))) == 0);
+  CHECK(us(covered(spans, at(22), at(24))) == 2);
+  CHECK(us(covered({}, at(0), at(9))) == 0);
+  const std::vector<RecordedSpan> sends = {{at(0), at(10)}, {at(25), at(30)}, {at(2), at(50)}};
+  CHECK(us(waited_for(sends, at(20), at(40))) == 5);
+  CHECK(us(waited_for(sends, at(20), at(60))) == 30);
+  CHECK(us(waited_for(sends, at(12), at(20))) == 0);  // it had ended before
+  CHECK(us(waited_for(sends, at(-5), at(9))) == 0);
+  CHECK(us(waited_for(sends, at(-5), at(10))) == 10);
+}
+
+TEST_CASE("collectives that overlap are one, and sends stand by their ends") {
+  auto recordings = recordings_of(MadeTraining{});
+  const SimTime begin = recordings[1].ops.front().work.begin;
+  const auto span = [&](std::int64_t from, std::int64_t to) {
+    return RecordedSpan{begin + std::chrono::microseconds(from),
+                        begin + std::chrono::microseconds(to)};
+  };
+  recordings[1].collectives = {span(10, 20), span(15, 40), span(16, 18), span(50, 60)};
+  recordings[1].sends = {span(0, 30), span(1, 5)};
+  const RecordedRun run = run_of(recordings);
+  const SimTime first = run.iterations[0].ops[1].front().work.begin;
+  const auto us = [&](SimTime time) { return (time - first).count() / 1000; };
+  CHECK(run.collectives[0].empty());
+  REQUIRE(run.collectives[1].size() == 2);
+  CHECK(us(run.collectives[1][0].begin) == 10);
+  CHECK(us(run.collectives[1][0].end) == 40);
+  CHECK(us(run.collectives[1][1].end) == 60);
+  REQUIRE(run.sends[1].size() == 2);
+  CHECK(us(run.sends[1][0].end) == 5);
+  CHECK(us(run.sends[1][1].end) == 30);
 }
 
 TEST_CASE("an op needs the op before it on another stage") {

@@ -116,7 +116,7 @@ TEST_CASE("a clock that runs faster is followed, and a note says how much") {
         CHECK(std::chrono::abs(apart) < microseconds(1));
       }
       REQUIRE(run.devices[1].clock_known_to);
-      CHECK(*run.devices[1].clock_known_to >= Duration{});
+      CHECK(*run.devices[1].clock_known_to < microseconds(50));
     }
   }
 }
@@ -150,6 +150,26 @@ TEST_CASE("a clock that jumps is followed, and a note says when") {
                            "rank0.json"),
                 fmt::format("{}", fmt::join(run.notes, "; ")));
   check_same_times(run, right);
+}
+
+TEST_CASE("what jumps by less than transfers scatter is no jump") {
+  RecordingStyle style;
+  style.iterations = 8;
+  style.jump = [](std::uint32_t rank, std::int64_t iteration) -> Duration {
+    return rank == 1 && iteration >= 5 ? microseconds(90) : microseconds(0);
+  };
+  CHECK(run_of(MadeTraining{}, style).notes.empty());
+}
+
+TEST_CASE("times that no two clocks of one run have are an error") {
+  RecordingStyle style;
+  style.iterations = 40;
+  style.ppm = {0, 20'000};
+  const auto run = assemble(recordings_of(MadeTraining{}, style), {});
+  REQUIRE_FALSE(run);
+  const Diagnostic& told = run.problems().front();
+  CHECK(told.message == "its times do not go with those of rank0.json, whatever their clocks");
+  CHECK(told.mark.source->name == "rank1.json");
 }
 
 TEST_CASE("bounds that contradict each other within the only iteration tell of no jump") {

@@ -126,6 +126,57 @@ TEST_CASE("what cannot be put together is an error") {
   CHECK_FALSE(diagnose(recordings_of(MadeTraining{}), options));
 }
 
+TEST_CASE("orders that contradict each other are an error, and of guesses it says so") {
+  // Device 0 does its backward of micro-batch 1 first, which device 1 does last, behind the
+  // forward that device 0 does last.
+  RecordedOp op;
+  std::vector<RankRecording> recordings(2);
+  const auto add = [&](std::size_t rank, OpKind kind, std::uint32_t m, std::int64_t at) {
+    op.op = {kind, static_cast<std::uint32_t>(rank), m};
+    op.issued = SimTime{microseconds(at)};
+    op.work = {op.issued, op.issued + microseconds(10)};
+    op.busy = microseconds(10);
+    recordings[rank].ops.push_back(op);
+  };
+  add(0, OpKind::forward, 0, 0);
+  add(0, OpKind::backward, 0, 20);
+  add(0, OpKind::forward, 1, 40);
+  add(0, OpKind::backward, 1, 60);
+  add(1, OpKind::forward, 0, 5);
+  add(1, OpKind::forward, 1, 25);
+  add(1, OpKind::backward, 0, 45);
+  add(1, OpKind::backward, 1, 65);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    recordings[rank].rank = static_cast<std::int64_t>(rank);
+    recordings[rank].rank_known = true;
+    recordings[rank].file = fmt::format("rank{}.json", rank);
+  }
+  const auto wrong = diagnose(recordings, {});
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.problems().front().message.find("the orders of the devices contradict each other") ==
+        0);
+  CHECK(wrong.problems().front().mark.source->name == "rank0.json");
+  recordings[1].guessed = true;
+  const auto guessed = diagnose(recordings, {});
+  REQUIRE_FALSE(guessed);
+  CHECK(guessed.problems().front().message == "the ops were guessed, and such an order cannot run");
+}
+
+TEST_CASE("micro-batches that are not alike are a finding") {
+  RecordingStyle style;
+  const auto findings = [&] {
+    return to_table(diagnosis_of(recordings_of(MadeTraining{}, style)), std::nullopt).print();
+  };
+  CHECK(findings().find("micro-batches are not alike") == std::string::npos);
+  style.earlier = [](std::int64_t, const Op& op) -> Duration {
+    return to_text(op) == "1F3" ? microseconds(50) : microseconds(0);
+  };
+  const std::string text = findings();
+  CHECK_MESSAGE(text.find("micro-batches are not alike: F of stage 1 takes 50 us for micro-batch 3 "
+                          "and 100 us for 0") != std::string::npos,
+                text);
+}
+
 TEST_CASE("the JSON holds all ops of all iterations, on a line per key") {
   const MadeTraining made{.schedule = "zb-h1", .devices = 3};
   RecordingStyle style;
@@ -195,12 +246,13 @@ TEST_CASE("the CSV has every op once, with exact nanoseconds") {
   REQUIRE(rows.size() == 1 + 4 * 2 * 8);
   CHECK(rows[0] == std::vector<std::string>{"iteration", "device", "rank", "stage", "op",
                                             "micro_batch", "begin_ns", "end_ns", "busy_ns",
-                                            "input_ns"});
+                                            "input_ns", "pass"});
   std::set<std::string> seen;
   std::size_t with_input = 0;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const auto& row = rows[i];
-    REQUIRE(row.size() == 10);
+    REQUIRE(row.size() == 11);
+    CHECK(row[10] == "0");
     CHECK(seen.insert(row[0] + " " + row[3] + row[4] + row[5]).second);
     const std::size_t k = std::stoul(row[0]) - 10, device = std::stoul(row[1]);
     REQUIRE(k < 4);

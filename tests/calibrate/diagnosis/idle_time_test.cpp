@@ -183,6 +183,7 @@ TEST_CASE("causes are told apart by hand") {
   run.devices.resize(2);
   run.devices[0].stages = {0};
   run.devices[1].stages = {1};
+  run.devices_of_stages = {0, 1};
   run.collectives.resize(2);
   run.sends.resize(2);
   const auto at = [](std::int64_t us) { return SimTime{microseconds(us)}; };

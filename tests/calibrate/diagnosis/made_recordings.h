@@ -117,7 +117,6 @@ class RecordingMaker {
       recording.rank = slot;
       recording.rank_known = true;
       recording.clock = style.clock;
-      recording.has_peers = graph_.slots() > 1;
       recording.events = 1;
       recording.has_peers = graph_.slots() > 1;
       recordings_.push_back(std::move(recording));

@@ -115,6 +115,38 @@ TEST_CASE("what is between ops and between iterations is told") {
   CHECK(costs.updates[0] == microseconds(33));
 }
 
+TEST_CASE("collectives and waits for sends are not between ops") {
+  RecordingStyle style;
+  style.earlier = [](std::int64_t, const Op&) -> Duration { return microseconds(10); };
+  auto recordings = recordings_of(MadeTraining{}, style);
+  CHECK(costs_of(run_of(recordings)).between_ops == microseconds(10));
+  for (RankRecording& recording : recordings) {
+    for (const RecordedOp& op : recording.ops) {
+      recording.collectives.push_back({op.work.end, op.work.end + microseconds(3)});
+      recording.sends.push_back({op.work.end - microseconds(50), op.work.end + microseconds(2)});
+    }
+  }
+  // A send that is over before the collective counts beside it.
+  CHECK(costs_of(run_of(recordings)).between_ops == microseconds(10 - 3 - 2));
+}
+
+TEST_CASE("the micro-batches that take least and most are told, by the median over iterations") {
+  RecordingStyle style;
+  style.earlier = [](std::int64_t iteration, const Op& op) -> Duration {
+    if (op.kind != OpKind::forward) return {};
+    if (iteration == 1 && op.micro_batch.value == 0) return microseconds(90);  // once
+    return op.micro_batch.value == 2 ? microseconds(40) : microseconds(5 * op.micro_batch.value);
+  };
+  const RunCosts costs = costs_of(run_of(MadeTraining{}, style));
+  const OpCosts& forward = *costs.find(0, OpKind::forward);
+  CHECK(forward.least == microseconds(60));
+  CHECK(forward.least_of == 2);
+  CHECK(forward.most == microseconds(100));
+  CHECK(forward.most_of == 0);
+  const OpCosts& backward = *costs.find(1, OpKind::backward);
+  CHECK(backward.least == backward.most);
+}
+
 TEST_CASE("a run on one device has no links, and no latency") {
   const RunCosts costs = costs_of(run_of(MadeTraining{.schedule = "naive", .devices = 1}));
   CHECK(costs.links.empty());

@@ -60,6 +60,11 @@ TEST_CASE("the scenario of a run names its schedule") {
   }
 }
 
+TEST_CASE("where several schedules have the order, the scenario names the usual one") {
+  CHECK(texts_of(run_of(MadeTraining{.schedule = "naive", .micro_batches = 1})).schedule == "1f1b");
+  CHECK(texts_of(run_of(MadeTraining{.schedule = "gpipe", .micro_batches = 1})).schedule == "1f1b");
+}
+
 TEST_CASE("the scenario of a run with equal ops takes as long as the run, to the nanosecond") {
   for (const Transfers transfers :
        {Transfers::none, Transfers::named, Transfers::by_peer, Transfers::received}) {
