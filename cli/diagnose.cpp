@@ -172,9 +172,8 @@ void add_diagnose(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command
       ->add_option("--layers", arguments->text.layers,
-                   "how many layers each stage has, a number for each or one for all: the scenario "
-                   "has so many equal ones, so that plan.partition can move them; absent: a stage "
-                   "is one layer")
+                   "equal layers of each stage in the scenario, which plan.partition can move: such "
+                   "as 3,2, or one number for all; absent: one")
       ->delimiter(',')
       ->check(between(1, 100'000))
       ->type_name("N,...");

@@ -68,7 +68,7 @@ void add_memory(CLI::App& app, int& exit_code) {
               "of each device: predicted beside recorded")
           ->type_name("FILE")
           ->excludes(json);
-  command->add_option("--csv", arguments->csv, "with --against: write both curves here")
+  command->add_option("--csv", arguments->csv, "write both curves here")
       ->type_name("FILE")
       ->needs(against);
   command->callback([arguments, &exit_code] { exit_code = show_memory(*arguments); });
