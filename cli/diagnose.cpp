@@ -171,9 +171,10 @@ void add_diagnose(CLI::App& app, int& exit_code) {
       ->type_name("NAME")
       ->capture_default_str();
   command
-      ->add_option("--layers", arguments->text.layers,
-                   "equal layers of each stage in the scenario, which plan.partition can move: such "
-                   "as 3,2, or one number for all; absent: one")
+      ->add_option(
+          "--layers", arguments->text.layers,
+          "equal layers of each stage in the scenario, which plan.partition can move: such "
+          "as 3,2, or one number for all; absent: one")
       ->delimiter(',')
       ->check(between(1, 100'000))
       ->type_name("N,...");
