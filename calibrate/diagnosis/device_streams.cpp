@@ -108,13 +108,13 @@ std::optional<Diagnostic> add_stages(std::vector<IssuedOps>& devices,
     return input_error({source},
                        fmt::format("{} ops tell their stage and {} do not", with, without),
                        "ranges of one kind are needed: name them with --forward and --backward");
-  // Ranks that send each other nothing are no stages of a pipeline.
+  // Ranks that reduce together and send each other nothing are no stages of a pipeline.
   const bool any_peers = std::any_of(recordings.begin(), recordings.end(),
                                      [](const RankRecording& one) { return one.has_peers; });
   const bool are_copies =
       options.stages == 0 && !any_peers && devices.size() > 1 &&
-      std::none_of(recordings.begin(), recordings.end(),
-                   [](const RankRecording& one) { return one.clock == OpClock::ranges; });
+      std::all_of(recordings.begin(), recordings.end(),
+                  [](const RankRecording& one) { return !one.collectives.empty(); });
   const std::uint32_t stages = options.stages > 0 ? options.stages
                                : are_copies       ? 1
                                                   : static_cast<std::uint32_t>(devices.size());
@@ -128,9 +128,8 @@ std::optional<Diagnostic> add_stages(std::vector<IssuedOps>& devices,
   }
   if (are_copies) {
     notes.emplace_back(
-        "the names of ranges tell no stage, and nothing was sent or received: each rank is taken "
-        "as "
-        "a copy of the whole model");
+        "the names of ranges tell no stage, and there are collectives, but no sends: each rank is "
+        "taken as a copy of the whole model");
     return std::nullopt;
   }
   notes.push_back(fmt::format(

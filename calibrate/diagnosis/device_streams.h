@@ -31,9 +31,9 @@ struct DeviceStream {
 /// micro-batches here, where names leave them out: a rank's place is its stage, and micro-batches
 /// are counted. A step of the profiler is an iteration; without steps, and within a step, one
 /// begins where an op comes again. If a step holds several, they have its number, and their place
-/// in it; a note says so. Ranks that send each other nothing are copies, where names tell no stage.
-/// Errors: ops of which some tell their stage and some do not; numbers of stages or micro-batches
-/// beyond reason; stages that do not divide the devices; no way to tell iterations.
+/// in it; a note says so. Where names tell no stage, ranks with collectives and without sends are
+/// copies. Errors: ops of which some tell their stage and some do not; numbers of stages or
+/// micro-batches beyond reason; stages that do not divide the devices; no way to tell iterations.
 Result<std::vector<DeviceStream>> device_streams(const std::vector<RankRecording>& recordings,
                                                  const AssemblyOptions& options,
                                                  std::vector<std::string>& notes);

@@ -92,7 +92,7 @@ def worst_idle(truth, said, copy, knows_arrivals):
             "fill": mine["fill"],
             "dependency": mine["dependency"] + mine["straggler"],
             "transfer": mine["transfer"],
-            "overhead": mine["host"] + mine["collective"],
+            "overhead": mine["host"] + mine["collective"] + mine["send"],
             "drain": mine["drain"],
         }
         def true_of(causes):

@@ -337,7 +337,7 @@ TEST_CASE("stages and micro-batches have numbers within reason") {
   CHECK(assembly_fault(recordings) == "an op is of stage 10000");
 }
 
-TEST_CASE("ranks that send each other nothing are copies, where names tell no stage") {
+TEST_CASE("ranks that reduce and send nothing are copies, where names tell no stage") {
   RecordingStyle style;
   style.tells_stages = false;
   const auto one = recordings_of(MadeTraining{.devices = 1}, style);
@@ -345,6 +345,9 @@ TEST_CASE("ranks that send each other nothing are copies, where names tell no st
   recordings[1].rank = 1;
   for (RecordedOp& op : recordings[1].ops) op.work.end += Duration{1};
   for (RankRecording& recording : recordings) recording.has_peers = false;
+  CHECK(run_of(recordings).stages == 2);  // without collectives they are stages
+  for (RankRecording& recording : recordings)
+    recording.collectives.push_back(recording.updates.front().work);
   const RecordedRun run = run_of(recordings);
   CHECK(run.stages == 1);
   CHECK(run.copies == 2);
