@@ -59,9 +59,7 @@ Result<std::vector<RankRecording>> by_rank(std::vector<RankRecording> recordings
 }
 
 /// The devices of one copy of the pipeline, by their stages.
-struct CopyStreams {
-  std::vector<DeviceStream> streams;
-};
+using CopyStreams = std::vector<DeviceStream>;
 
 std::string stages_text(const std::vector<std::uint32_t>& stages) {
   return fmt::format("stage{} {}", stages.size() == 1 ? "" : "s", fmt::join(stages, ", "));
@@ -141,7 +139,7 @@ Result<std::vector<CopyStreams>> copies_of(std::vector<DeviceStream> streams,
   }
   std::vector<CopyStreams> all(copies);
   for (auto& [stages, of] : by_stages) {
-    for (std::size_t c = 0; c < copies; ++c) all[c].streams.push_back(std::move(of[c]));
+    for (std::size_t c = 0; c < copies; ++c) all[c].push_back(std::move(of[c]));
   }
   return all;
 }
@@ -192,10 +190,10 @@ OpLists lists_of(const RunIteration& iteration) {
 /// The iterations that all devices have, by their numbers.
 std::vector<RunIteration> joined_iterations(const CopyStreams& copy) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<const StreamIteration*>> by_number;
-  for (std::size_t d = 0; d < copy.streams.size(); ++d) {
-    for (const StreamIteration& iteration : copy.streams[d].iterations) {
+  for (std::size_t d = 0; d < copy.size(); ++d) {
+    for (const StreamIteration& iteration : copy[d].iterations) {
       auto& of = by_number[{iteration.number, iteration.place}];
-      of.resize(copy.streams.size());
+      of.resize(copy.size());
       of[d] = &iteration;
     }
   }
@@ -277,20 +275,6 @@ std::optional<Diagnostic> keep_whole(std::vector<RunIteration> iterations,
   return std::nullopt;
 }
 
-/// The same time as spans of which none overlaps another one, ascending.
-std::vector<RecordedSpan> joined(std::vector<RecordedSpan> spans) {
-  std::sort(spans.begin(), spans.end(),
-            [](const RecordedSpan& a, const RecordedSpan& b) { return a.begin < b.begin; });
-  std::vector<RecordedSpan> all;
-  for (const RecordedSpan& span : spans) {
-    if (all.empty() || span.begin > all.back().end)
-      all.push_back(span);
-    else
-      all.back().end = std::max(all.back().end, span.end);
-  }
-  return all;
-}
-
 /// Sets where iterations begin and end, and the time until the next one. All times count from the
 /// begin of the first one from here on.
 void set_ends(RecordedRun& run) {
@@ -349,7 +333,7 @@ Result<RecordedRun> assemble_copy(const CopyStreams& copy,
                                   const std::vector<RankRecording>& recordings,
                                   const AssemblyOptions& options) {
   RecordedRun run;
-  for (const DeviceStream& stream : copy.streams) {
+  for (const DeviceStream& stream : copy) {
     run.devices.push_back(stream.device);
     run.stages += static_cast<std::uint32_t>(stream.device.stages.size());
   }

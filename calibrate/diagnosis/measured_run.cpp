@@ -120,7 +120,7 @@ class RecordedTimes {
       const Activity& activity = graph_.activities[op_of[node]];
       if (is_op(activity.kind)) {
         const std::int64_t parts = parts_[op_of[node]];
-        set_op(activity, part[op_of[node]]++, parts, span);
+        set_op(activity, part[op_of[node]]++, parts, free[n.resource], span);
       } else if (is_transfer(activity.kind)) {
         set_transfer(activity, span);
       } else if (activity.kind == ActivityKind::update) {
@@ -141,10 +141,13 @@ class RecordedTimes {
     return *ops_.at({kind, activity.stage, activity.micro_batch});
   }
 
-  void set_op(const Activity& activity, std::int64_t part, std::int64_t parts, Span& span) const {
+  /// An op begins when its device is free: kernels of several streams may have been recorded at
+  /// once, and a device of the graph does one op at a time.
+  void set_op(const Activity& activity, std::int64_t part, std::int64_t parts, SimTime free,
+              Span& span) const {
     const RecordedSpan& work = op(static_cast<OpKind>(activity.kind), activity).work;
-    span.begin = own(work.begin) + work.length() * part / parts;
-    span.end = own(work.begin) + work.length() * (part + 1) / parts;
+    span.begin = std::max(free, own(work.begin) + work.length() * part / parts);
+    span.end = std::max(span.begin, own(work.begin) + work.length() * (part + 1) / parts);
   }
 
   /// The transfer that feeds an op.

@@ -11,7 +11,8 @@
 
 namespace plumbline {
 
-/// Puts the recorded times into the graph of a setup. Ops and updates have their own times, a
+/// Puts the recorded times into the graph of a setup. Ops and updates have their own times (of ops
+/// that overlap on a device, the later one begins when the earlier one ends), a
 /// transfer ends with its data's arrival, and the iteration ends when the next one begins. What was
 /// not recorded takes no time: all-reduces within the setup's graph, gathers of weights. Memory was
 /// not recorded, and there is none in the result.

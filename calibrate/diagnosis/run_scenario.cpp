@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "base/exact_quantity.h"
 #include "base/memory_files.h"
@@ -164,8 +163,8 @@ bool has_order(const std::string& yaml, const RecordedRun& run) {
   return setup && setup->schedule.lists() == run.lists;
 }
 
-/// The known schedule that has the run's order; nothing if there is none.
-std::optional<std::string> known_schedule(const std::string& body, const RecordedRun& run) {
+/// The scenario with the known schedule that has the run's order; nothing if there is none.
+std::optional<RunScenario> with_known_schedule(const std::string& body, const RecordedRun& run) {
   const std::size_t chunks = run.devices.front().stages.size();
   for (const RunDevice& device : run.devices) {
     if (device.stages.size() != chunks) return std::nullopt;
@@ -180,8 +179,8 @@ std::optional<std::string> known_schedule(const std::string& body, const Recorde
     const std::size_t min = rule.chunks ? rule.chunks->min_chunks : 1;
     const std::size_t max = rule.chunks ? rule.chunks->max_chunks : 1;
     if (chunks < min || chunks > max) continue;
-    std::string text = schedule_text(std::string(rule.name), max > 1 ? chunks : 1, run);
-    if (has_order(body + text, run)) return std::string(rule.name);
+    const std::string text = schedule_text(std::string(rule.name), max > 1 ? chunks : 1, run);
+    if (has_order(body + text, run)) return RunScenario{body + text, std::string(rule.name), ""};
   }
   return std::nullopt;
 }
@@ -209,12 +208,7 @@ Result<RunScenario> scenario_of(const RecordedRun& run, const RunCosts& costs,
                                    plural(run.stages, "stage")),
                        "a number for each stage, or one for all");
   const std::string text = body(run, costs, wanted, layers);
-  if (const auto known = known_schedule(text, run)) {
-    const ScheduleRule* const rule = find_schedule_rule(*known);
-    const bool takes_chunks = rule->chunks && rule->chunks->max_chunks > 1;
-    const std::size_t chunks = takes_chunks ? run.devices.front().stages.size() : 1;
-    return RunScenario{text + schedule_text(*known, chunks, run), *known, ""};
-  }
+  if (auto known = with_known_schedule(text, run)) return *std::move(known);
   return RunScenario{text + file_text(wanted.order_path), "", order_text(run.lists)};
 }
 

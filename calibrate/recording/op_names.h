@@ -38,6 +38,9 @@ struct RangeTitle {
   NamedOp partner;             ///< The second op of a pair.
   std::int64_t iteration = 0;  ///< The number of a step.
   int own = -1;                ///< The own template that it fits, by its place; -1 = none.
+
+  /// Whether it is around ops.
+  bool is_around_op() const { return use == RangeUse::op || use == RangeUse::pair; }
 };
 
 /// The names of ranges. Known are:

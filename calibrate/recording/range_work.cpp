@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::uint32_t kNoRange = ~std::uint32_t{0};
 
-bool is_op(const RangeTitle& title) {
-  return title.use == RangeUse::op || title.use == RangeUse::pair;
-}
-
 bool has_backward(const RangeTitle& title) {
   return (title.use == RangeUse::op && title.op.kind != OpKind::forward) ||
          (title.use == RangeUse::pair);
@@ -76,17 +72,10 @@ class OpenRanges {
   Sorted backwards_;
 };
 
-/// The time in which at least one of these spans runs. Sorts them.
-Duration union_of(std::vector<RecordedSpan>& spans) {
-  std::sort(spans.begin(), spans.end(),
-            [](const RecordedSpan& a, const RecordedSpan& b) { return a.begin < b.begin; });
+/// The time in which at least one of these spans runs.
+Duration union_of(const std::vector<RecordedSpan>& spans) {
   Duration busy{};
-  std::optional<SimTime> until;
-  for (const RecordedSpan& span : spans) {
-    const SimTime begin = until ? std::max(*until, span.begin) : span.begin;
-    if (span.end > begin) busy += span.end - begin;
-    until = until ? std::max(*until, span.end) : span.end;
-  }
+  for (const RecordedSpan& span : joined(spans)) busy += span.length();
   return busy;
 }
 
@@ -167,7 +156,7 @@ std::size_t leave_out_inner_ops(std::vector<TitledRange>& ranges) {
   });
   std::map<std::int64_t, SimTime> open_until;  // of each thread's outermost op
   return std::erase_if(ranges, [&](const TitledRange& range) {
-    if (!is_op(range.title)) return false;
+    if (!range.title.is_around_op()) return false;
     const auto [at, is_first] = open_until.try_emplace(range.thread, range.span.end);
     if (is_first) return false;
     // Rounded times may let an op begin before the one before it has ended.
@@ -194,7 +183,7 @@ RangesWork work_on_gpus(const RankEvents& events) {
           found.outside += kernel.span.length();
         break;
       case KernelUse::collective:
-        if (range != kNoRange && is_op(events.ranges[range].title)) {
+        if (range != kNoRange && events.ranges[range].title.is_around_op()) {
           sum.add(range, kernel.device, kernel.span);
         } else {
           found.collectives.push_back(kernel.span);
@@ -238,7 +227,8 @@ RangesWork work_on_cpu(const RankEvents& events) {
     } else if (call.use == CallUse::received) {
       found.transfers.push_back({false, std::nullopt, std::nullopt, call.span, {}, true});
     } else if (call.use == CallUse::collective) {
-      if (!in_op || !is_op(events.ranges[range].title)) found.collectives.push_back(call.span);
+      if (!in_op || !events.ranges[range].title.is_around_op())
+        found.collectives.push_back(call.span);
     }
   }
   for (std::uint32_t i = 0; i < events.ranges.size(); ++i) {

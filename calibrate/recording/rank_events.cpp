@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::size_t kMaxOtherNames = 1000;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // of a message
-constexpr std::string_view kAutograd = "autograd::engine::evaluate_function";
 
 SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
 
@@ -134,7 +133,7 @@ class RankSorter {
   void take_call(const TorchEvent& event) {
     const auto span = span_of(event);
     if (!span) return void(++found_.without_time);
-    if (event.name.starts_with(kAutograd)) {
+    if (event.is_autograd()) {
       found_.autograd_threads.insert(event.thread);
       found_.autograd.push_back({*span, event.thread});
     }

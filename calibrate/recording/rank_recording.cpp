@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/gzip_file.h"
 #include "base/quantity.h"
 #include "base/table.h"
 #include "calibrate/recording/guessed_ops.h"
@@ -53,10 +52,6 @@ Diagnostic no_ops(const std::shared_ptr<const Source>& source, const RankEvents&
                          (known.empty() ? "the trace has no named ranges" : known),
                      "ranges may be called 'PP:0F3' as in torch.distributed.pipelining; --forward "
                      "and --backward name others, such as 'stage{stage} F{micro_batch}'");
-}
-
-bool is_around_op(const TitledRange& range) {
-  return range.title.use == RangeUse::op || range.title.use == RangeUse::pair;
 }
 
 /// Whether a rank sent or received anything.
@@ -137,13 +132,27 @@ void take_ranges(const RankEvents& events, const RangesWork& work, RankRecording
 
 }  // namespace
 
+std::vector<RecordedSpan> joined(std::vector<RecordedSpan> spans) {
+  std::sort(spans.begin(), spans.end(),
+            [](const RecordedSpan& a, const RecordedSpan& b) { return a.begin < b.begin; });
+  std::vector<RecordedSpan> all;
+  for (const RecordedSpan& span : spans) {
+    if (all.empty() || span.begin > all.back().end)
+      all.push_back(span);
+    else
+      all.back().end = std::max(all.back().end, span.end);
+  }
+  return all;
+}
+
 Result<RankRecording> parse_recording(std::istream& text,
                                       const std::shared_ptr<const Source>& source,
                                       const OpNames& names) {
   auto events = read_rank_events(text, source, names);
   if (!events) return events.problems();
   RankRecording recording;
-  if (std::none_of(events->ranges.begin(), events->ranges.end(), is_around_op)) {
+  if (std::none_of(events->ranges.begin(), events->ranges.end(),
+                   [](const TitledRange& range) { return range.title.is_around_op(); })) {
     auto guessed = guessed_ops(*events);
     recording.guessed = !guessed.empty();
     events->ranges.insert(events->ranges.end(), guessed.begin(), guessed.end());
@@ -199,21 +208,10 @@ Result<RankRecording> parse_recording(std::istream& text,
 }
 
 Result<RankRecording> read_recording(const std::string& path, const OpNames& names) {
-  auto source = std::make_shared<Source>();
-  source->name = path;
-  GzipFile file(path);
-  const auto file_error = [&] {
-    return Diagnostic{.mark = {source},
-                      .message = file.problem(),
-                      .help = {},
-                      .detail = {},
-                      .fault = Fault::file};
-  };
-  if (!file.problem().empty()) return file_error();
-  std::istream text(&file);
-  auto recording = parse_recording(text, source, names);
-  if (!file.problem().empty()) return file_error();  // it explains errors in `recording`
-  return recording;
+  return read_trace_file<RankRecording>(
+      path, [&](std::istream& text, const std::shared_ptr<const Source>& source) {
+        return parse_recording(text, source, names);
+      });
 }
 
 }  // namespace plumbline

@@ -26,6 +26,9 @@ struct RecordedSpan {
   bool holds(SimTime at) const { return at >= begin && at < end; }
 };
 
+/// The same time as spans of which none overlaps another one, ascending.
+std::vector<RecordedSpan> joined(std::vector<RecordedSpan> spans);
+
 /// Where the times of ops come from.
 enum class OpClock : std::uint8_t {
   kernels,  ///< The kernels that were launched within an op's range.

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/diagnostic.h"
+#include "base/gzip_file.h"
 
 namespace plumbline {
 
@@ -29,6 +30,8 @@ struct TorchEvent {
   std::string dtype;
 
   bool is_span() const { return phase == "X"; }
+  /// Whether autograd evaluated a function.
+  bool is_autograd() const { return name.starts_with("autograd::engine::evaluate_function"); }
   /// Whether a GPU did it: a kernel, a copy or a fill.
   bool is_gpu_work() const {
     return category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset" ||
@@ -50,6 +53,30 @@ struct TorchTraceHeader {
 /// Takes an event; a diagnostic ends the reading with it. `number` counts from 1.
 using TakeTorchEvent =
     std::function<std::optional<Diagnostic>(const TorchEvent& event, std::size_t number)>;
+
+/// Opens a trace, plain or compressed with gzip, and returns what `read` makes of its text. Errors:
+/// those of GzipFile, which go before those of `read`.
+template <class T>
+Result<T> read_trace_file(
+    const std::string& path,
+    const std::function<Result<T>(std::istream& text, const std::shared_ptr<const Source>& source)>&
+        read) {
+  auto source = std::make_shared<Source>();
+  source->name = path;
+  GzipFile file(path);
+  const auto file_error = [&] {
+    return Diagnostic{.mark = {source},
+                      .message = file.problem(),
+                      .help = {},
+                      .detail = {},
+                      .fault = Fault::file};
+  };
+  if (!file.problem().empty()) return file_error();
+  std::istream text(&file);
+  auto found = read(text, source);
+  if (!file.problem().empty()) return file_error();  // it explains errors in `found`
+  return found;
+}
 
 /// Reads the JSON of a Chrome trace to its end, and hands over each event. `source` names the file
 /// in messages. Errors: an empty text; no JSON or not all of it (with the byte); no traceEvents;

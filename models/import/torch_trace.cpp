@@ -12,12 +12,12 @@
 #include <map>
 #include <numeric>
 
-#include "base/gzip_file.h"
 #include "base/quantity.h"
 #include "base/some_of.h"
 #include "base/statistics.h"
 #include "base/table.h"
 #include "base/units.h"
+#include "models/import/torch_events.h"
 #include "models/import/trace_events.h"
 #include "models/import/trace_kernels.h"
 #include "models/import/trace_nesting.h"
@@ -411,21 +411,10 @@ Result<TraceModel> parse_torch_trace(std::istream& text,
 }
 
 Result<TraceModel> read_torch_trace(const std::string& path, const TraceOptions& options) {
-  auto source = std::make_shared<Source>();
-  source->name = path;
-  GzipFile file(path);
-  const auto file_error = [&] {
-    return Diagnostic{.mark = {source},
-                      .message = file.problem(),
-                      .help = {},
-                      .detail = {},
-                      .fault = Fault::file};
-  };
-  if (!file.problem().empty()) return file_error();
-  std::istream text(&file);
-  auto trace = parse_torch_trace(text, source, options);
-  if (!file.problem().empty()) return file_error();  // it explains errors in `trace`
-  return trace;
+  return read_trace_file<TraceModel>(
+      path, [&](std::istream& text, const std::shared_ptr<const Source>& source) {
+        return parse_torch_trace(text, source, options);
+      });
 }
 
 }  // namespace plumbline

@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::size_t kMaxNames = 10'000;  // the most names that are counted for messages
 constexpr std::string_view kStep = "ProfilerStep#";
-constexpr std::string_view kAutograd = "autograd::engine::evaluate_function";
 
 /// The frequencies of names. New names are not counted once there are kMaxNames.
 class NameCounter {
@@ -104,7 +103,7 @@ class EventSorter {
       if (event.correlation && event.start_ns)
         found_.launches.push_back(
             {microseconds(*event.start_ns), event.thread, *event.correlation});
-    } else if (event.name.starts_with(kAutograd)) {
+    } else if (event.is_autograd()) {
       found_.autograd_threads.insert(event.thread);
     }
   }

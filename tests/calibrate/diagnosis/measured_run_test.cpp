@@ -47,6 +47,19 @@ Scenario own_scenario(const RecordedRun& run) {
   return *std::move(scenario);
 }
 
+TEST_CASE("a device does one op at a time, though its kernels overlapped") {
+  auto recordings = recordings_of(MadeTraining{});
+  for (RankRecording& recording : recordings) {  // every op lasts on into the ones behind it
+    for (RecordedOp& op : recording.ops) op.work.end += 20 * op.work.length();
+  }
+  const RecordedRun run = run_of(recordings);
+  const RealRun real = real_run_of(own_scenario(run), run);
+  for (const DeviceMetrics& device : real.outcome.metrics.devices) {
+    CHECK(device.idle >= Duration{});
+    CHECK(device.idle == device.idle_by_cause.sum());
+  }
+}
+
 TEST_CASE("ops, transfers and updates stand in the graph where they were recorded") {
   for (const MadeTraining& made : made_trainings()) {
     CAPTURE(made.schedule);
