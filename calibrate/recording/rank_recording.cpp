@@ -179,8 +179,8 @@ Result<RankRecording> parse_recording(std::istream& text,
   recording.sends = std::move(work.sends);
   take_ranges(*events, work, recording);
   if (recording.ops.empty()) return no_ops(source, *events);
-  const auto note = [&](std::string text) {
-    recording.notes.push_back(fmt::format("{}: {}", recording.file, text));
+  const auto note = [&](const std::string& told) {
+    recording.notes.push_back(fmt::format("{}: {}", recording.file, told));
   };
   if (inner > 0)
     note(fmt::format("{} within other ops are their recomputation, and part of them",
