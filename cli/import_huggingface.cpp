@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <tuple>
@@ -16,6 +17,7 @@
 #include "cli/option_checks.h"
 #include "models/architectures/huggingface.h"
 #include "models/import/expert_routing.h"
+#include "models/import/transformer_network.h"
 #include "models/import/transformer_profile.h"
 
 namespace plumbline {
@@ -28,6 +30,9 @@ struct HuggingFaceArguments {
   std::string name;
   TransformerWords words;
   TransformerOptions options;
+  bool as_network = false;
+  NetworkOptions network;  ///< What only --network knows.
+  std::string scale;       ///< "" = all of it.
 };
 
 /// The name of the written profile: the requested one, else the file's. If the file is config.json,
@@ -134,6 +139,10 @@ std::string summary(const HuggingFaceArguments& arguments, const TransformerProf
 }
 
 int import_huggingface(const HuggingFaceArguments& arguments) {
+  if (arguments.network.layers > 0 || !arguments.scale.empty()) {
+    return fail({input_error({}, "--layers and --scale are of a network, and --network is missing",
+                             "a profile has all layers as wide as they are")});
+  }
   const auto shape = read_huggingface(arguments.config, arguments.like);
   if (!shape) return fail(shape.problems());
   const auto profile =
@@ -145,12 +154,64 @@ int import_huggingface(const HuggingFaceArguments& arguments) {
   return write_output(summary(arguments, *profile, *shape), "");
 }
 
+std::string network_summary(const TransformerNetwork& made, const NetworkOptions& options) {
+  const Network& network = made.network;
+  double forward = 0;
+  for (const NetworkLayer& layer : network.layers) forward += layer.forward_flops;
+  std::string text = fmt::format("{}\n  {} layers, {}; samples of {} tokens\n\n", network.name,
+                                 network.layers.size(), name(network.element), options.sequence);
+  Table table;
+  table.row({"parameters", grouped(SaturatingCount(network.parameter_count()))});
+  table.row({"forward of a token", work_text(forward / static_cast<double>(options.sequence))});
+  text += table.print() + '\n';
+  for (const std::string& note : made.notes) text += "note: " + note + '\n';
+  return text;
+}
+
+/// The type of a network's elements for --dtype; nothing where networks have no such type.
+std::optional<ElementType> element_of(const std::string& dtype) {
+  const auto* const found = std::find(kElementTypes.begin(), kElementTypes.end(), dtype);
+  if (found == kElementTypes.end()) return std::nullopt;
+  return static_cast<ElementType>(found - kElementTypes.begin());
+}
+
+int import_network(const HuggingFaceArguments& arguments) {
+  NetworkOptions options = arguments.network;
+  options.sequence = arguments.options.sequence;
+  options.tensor_parallel = arguments.options.tensor_parallel;
+  const auto element = element_of(arguments.words.dtype);
+  if (!element) {
+    return fail({input_error(
+        {}, fmt::format("--dtype is {}, which no network computes in", arguments.words.dtype),
+        fmt::format("one of {}", fmt::join(kElementTypes, ", ")))});
+  }
+  options.dtype = *element;
+  const auto scale = read_fraction(arguments.scale.empty() ? "1" : arguments.scale);
+  if (!scale) {
+    return fail({input_error(
+        {}, fmt::format("--scale is '{}', which is no part of a whole", clipped(arguments.scale)),
+        "such as 1/8")});
+  }
+  options.scale = *scale;
+  const auto shape = read_huggingface(arguments.config, arguments.like);
+  if (!shape) return fail(shape.problems());
+  const auto made = transformer_network(model_name(arguments, *shape), *shape, options);
+  if (!made) return fail(made.problems());
+  const int written = write_output(made->yaml, arguments.output);
+  if (written != ExitCode::done) return written;
+  if (arguments.output.empty()) {
+    for (const std::string& note : made->notes) say(fmt::format("note: {}\n", note));
+    return written;
+  }
+  return write_output(network_summary(*made, options), "");
+}
+
 /// Adds options: the file to read, the file to write, and the model's name.
 void add_files(CLI::App& command, HuggingFaceArguments& arguments) {
   command.add_option("config", arguments.config, "config.json of a Hugging Face model")
       ->required()
       ->type_name("FILE");
-  command.add_option("-o,--output", arguments.output, "write the profile to this file")
+  command.add_option("-o,--output", arguments.output, "write the profile, or the network, here")
       ->type_name("FILE");
   command
       .add_option("--like", arguments.like,
@@ -220,6 +281,31 @@ void add_implementation(CLI::App& command, HuggingFaceArguments& arguments) {
   add_mtp(command, options);
   command.add_flag("--split-blocks", options.split_blocks,
                    "attention and MLP as layers of their own");
+}
+
+/// Adds options: a network in the place of a profile. All options but `shared` describe a profile,
+/// and exclude it.
+void add_network(CLI::App& command, HuggingFaceArguments& arguments,
+                 const std::vector<std::string>& shared) {
+  const std::vector<CLI::Option*> described = command.get_options();
+  CLI::Option* network =
+      command.add_flag("--network", arguments.as_network,
+                       "write a network that is really executed: plumbline run, calibrate and "
+                       "validate take it");
+  for (CLI::Option* option : described) {
+    const bool is_shared = std::any_of(shared.begin(), shared.end(),
+                                       [&](const auto& name) { return option->check_name(name); });
+    if (!is_shared) network->excludes(option);
+  }
+  command
+      .add_option("--layers", arguments.network.layers,
+                  "with --network: only so many blocks, from the first on")
+      ->check(between(1, 1'000'000))
+      ->type_name("N");
+  command
+      .add_option("--scale", arguments.scale,
+                  "with --network: widths and numbers of heads are this part, for small machines")
+      ->type_name("1/N");
 }
 
 void add_dropout(CLI::App& command, TransformerOptions& options) {
@@ -300,15 +386,19 @@ void add_mtp(CLI::App& command, TransformerOptions& options) {
 void add_import_huggingface(CLI::App& import, int& exit_code) {
   auto arguments = std::make_shared<HuggingFaceArguments>();
   CLI::App* command = import.add_subcommand(
-      "huggingface", "the layers of a transformer from its config.json, with estimated costs");
+      "huggingface",
+      "the layers of a transformer from its config.json, with estimated costs, or to be executed");
   add_files(*command, *arguments);
   add_micro_batch(*command, *arguments);
   add_groups(*command, *arguments);
   add_implementation(*command, *arguments);
   add_dropout(*command, arguments->options);
+  add_network(*command, *arguments,
+              {"--help", "config", "--output", "--like", "--name", "--sequence", "--dtype",
+               "--tensor-parallel"});
   command->callback([arguments, command, &exit_code] {
     arguments->words.apply(*command, arguments->options);
-    exit_code = import_huggingface(*arguments);
+    exit_code = arguments->as_network ? import_network(*arguments) : import_huggingface(*arguments);
   });
 }
 

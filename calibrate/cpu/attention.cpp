@@ -19,15 +19,22 @@ struct Attention::Head {
   std::int64_t stride;
 };
 
-/// Queries [first, end), and the number of keys that any of them sees.
+/// Queries [first, end), and the keys [from, to) that any of them sees.
 struct Attention::Block {
   std::int64_t first;
   std::int64_t end;
-  std::int64_t keys;
+  std::int64_t from;
+  std::int64_t to;
   bool causal;
+  std::int64_t window;
 
   std::int64_t rows() const { return end - first; }
-  std::int64_t seen(std::int64_t row) const { return causal ? first + row + 1 : keys; }
+  std::int64_t keys() const { return to - from; }
+  /// The keys [begin, end) that a query sees, counted from `from` on.
+  std::int64_t seen_begin(std::int64_t row) const {
+    return window > 0 ? std::max<std::int64_t>(first + row + 1 - window - from, 0) : 0;
+  }
+  std::int64_t seen_end(std::int64_t row) const { return causal ? first + row + 1 - from : keys(); }
 };
 
 namespace {
@@ -42,45 +49,68 @@ std::int64_t rows_of_block(std::int64_t tokens) {
   return std::min(tokens, std::clamp(kElementsOfBlock / tokens, kFewestRows, kMaxRows));
 }
 
+/// Sets what a query does not see to zero.
+void clear_unseen(float* row, std::int64_t begin, std::int64_t end, std::int64_t keys) {
+  std::fill(row, row + begin, 0.0F);
+  std::fill(row + end, row + keys, 0.0F);
+}
+
+/// Sets `columns` of each of `rows` rows to zero.
+void clear_columns(float* first, std::int64_t columns, std::int64_t stride, std::int64_t rows) {
+  for (std::int64_t r = 0; r < rows; ++r) std::fill_n(first + r * stride, columns, 0.0F);
+}
+
 }  // namespace
 
 Attention::Attention(const AttentionShape& shape)
     : shape_(shape),
-      head_size_(shape.features / shape.heads),
-      score_factor_(static_cast<float>(1 / std::sqrt(static_cast<double>(head_size_)))),
+      score_factor_(static_cast<float>(1 / std::sqrt(static_cast<double>(shape.widths.head_size)))),
       block_rows_(rows_of_block(shape.tokens)),
       probabilities_(block_rows_ * shape.tokens),
       gradients_(block_rows_ * shape.tokens) {}
 
 Attention::Block Attention::block_at(std::int64_t first) const {
   const std::int64_t end = std::min(first + block_rows_, shape_.tokens);
-  return {first, end, shape_.causal ? end : shape_.tokens, shape_.causal};
+  const std::int64_t from =
+      shape_.window > 0 ? std::max<std::int64_t>(first + 1 - shape_.window, 0) : 0;
+  return {first, end, from, shape_.causal ? end : shape_.tokens, shape_.causal, shape_.window};
+}
+
+Attention::Head Attention::head_at(const float* qkv, std::int64_t sample, std::int64_t head) const {
+  const AttentionWidths& widths = shape_.widths;
+  const float* row = qkv + sample * shape_.tokens * widths.qkv();
+  const float* k = row + widths.queries() + head / widths.sharing() * widths.head_size;
+  return {row + head * widths.head_size, k, k + widths.keys(), widths.qkv()};
 }
 
 void Attention::score(const Head& head, const Block& block) {
-  multiply({block.rows(), block.keys, head_size_},
-           {head.q + block.first * head.stride, head.stride}, {head.k, head.stride, true},
-           {probabilities_.data(), block.keys, 0, score_factor_});
+  multiply({block.rows(), block.keys(), shape_.widths.head_size},
+           {head.q + block.first * head.stride, head.stride},
+           {head.k + block.from * head.stride, head.stride, true},
+           {probabilities_.data(), block.keys(), 0, score_factor_});
 }
 
 void Attention::forward(float* context, float* logsumexp, const float* qkv) {
-  const std::int64_t stride = 3 * shape_.features;
+  const AttentionWidths& widths = shape_.widths;
+  const std::int64_t size = widths.head_size;
   for (std::int64_t s = 0; s < shape_.samples; ++s) {
-    for (std::int64_t h = 0; h < shape_.heads; ++h) {
-      const float* q = qkv + s * shape_.tokens * stride + h * head_size_;
-      const Head head{q, q + shape_.features, q + 2 * shape_.features, stride};
-      float* head_context = context + s * shape_.tokens * shape_.features + h * head_size_;
-      float* head_logsumexp = logsumexp + (s * shape_.heads + h) * shape_.tokens;
+    for (std::int64_t h = 0; h < widths.heads; ++h) {
+      const Head head = head_at(qkv, s, h);
+      float* head_context = context + s * shape_.tokens * widths.queries() + h * size;
+      float* head_logsumexp = logsumexp + (s * widths.heads + h) * shape_.tokens;
       for (std::int64_t first = 0; first < shape_.tokens; first += block_rows_) {
         const Block block = block_at(first);
         score(head, block);
         for (std::int64_t r = 0; r < block.rows(); ++r) {
-          float* row = probabilities_.data() + r * block.keys;
-          head_logsumexp[first + r] = static_cast<float>(softmax(row, block.seen(r)));
-          std::fill(row + block.seen(r), row + block.keys, 0.0F);
+          float* row = probabilities_.data() + r * block.keys();
+          const std::int64_t begin = block.seen_begin(r);
+          const std::int64_t end = block.seen_end(r);
+          head_logsumexp[first + r] = static_cast<float>(softmax(row + begin, end - begin));
+          clear_unseen(row, begin, end, block.keys());
         }
-        multiply({block.rows(), head_size_, block.keys}, {probabilities_.data(), block.keys},
-                 {head.v, stride}, {head_context + first * shape_.features, shape_.features});
+        multiply({block.rows(), size, block.keys()}, {probabilities_.data(), block.keys()},
+                 {head.v + block.from * head.stride, head.stride},
+                 {head_context + first * widths.queries(), widths.queries()});
       }
     }
   }
@@ -88,41 +118,51 @@ void Attention::forward(float* context, float* logsumexp, const float* qkv) {
 
 void Attention::backward(float* qkv_gradient, const float* context_gradient, const float* qkv,
                          const float* logsumexp) {
-  const std::int64_t stride = 3 * shape_.features;
+  const AttentionWidths& widths = shape_.widths;
+  const std::int64_t size = widths.head_size;
   const std::int64_t last = (shape_.tokens - 1) / block_rows_ * block_rows_;
   for (std::int64_t s = 0; s < shape_.samples; ++s) {
-    for (std::int64_t h = 0; h < shape_.heads; ++h) {
-      const std::int64_t at = s * shape_.tokens * stride + h * head_size_;
-      const float* q = qkv + at;
-      const Head head{q, q + shape_.features, q + 2 * shape_.features, stride};
-      float* q_gradient = qkv_gradient + at;
-      float* k_gradient = q_gradient + shape_.features;
-      float* v_gradient = k_gradient + shape_.features;
-      const float* head_logsumexp = logsumexp + (s * shape_.heads + h) * shape_.tokens;
-      // From the last block on: it sees all keys, so it writes the sums to which the others add.
+    for (std::int64_t h = 0; h < widths.heads; ++h) {
+      const Head head = head_at(qkv, s, h);
+      const std::int64_t stride = head.stride;
+      float* q_gradient = qkv_gradient + (head.q - qkv);
+      float* k_gradient = qkv_gradient + (head.k - qkv);
+      float* v_gradient = qkv_gradient + (head.v - qkv);
+      const float* head_logsumexp = logsumexp + (s * widths.heads + h) * shape_.tokens;
+      const bool is_first_of_keys = h % widths.sharing() == 0;
+      const bool sees_all = shape_.window == 0;
+      if (is_first_of_keys && !sees_all) {
+        clear_columns(k_gradient, size, stride, shape_.tokens);
+        clear_columns(v_gradient, size, stride, shape_.tokens);
+      }
+      // From the last block on: without a window it sees all keys, so that of the first head it
+      // writes the sums to which the others add.
       for (std::int64_t first = last; first >= 0; first -= block_rows_) {
         const Block block = block_at(first);
-        const float keep = first == last ? 0 : 1;
+        const float keep = is_first_of_keys && sees_all && first == last ? 0 : 1;
         const Operand block_gradient{
-            context_gradient + (s * shape_.tokens + first) * shape_.features + h * head_size_,
-            shape_.features};
+            context_gradient + (s * shape_.tokens + first) * widths.queries() + h * size,
+            widths.queries()};
+        const std::int64_t from = block.from * stride;
         score(head, block);
-        multiply({block.rows(), block.keys, head_size_}, block_gradient, {head.v, stride, true},
-                 {gradients_.data(), block.keys});
+        multiply({block.rows(), block.keys(), size}, block_gradient, {head.v + from, stride, true},
+                 {gradients_.data(), block.keys()});
         for (std::int64_t r = 0; r < block.rows(); ++r) {
-          float* row = probabilities_.data() + r * block.keys;
-          float* row_gradient = gradients_.data() + r * block.keys;
-          recompute_softmax(row, head_logsumexp[first + r], block.seen(r));
-          softmax_gradient(row_gradient, row, score_factor_, block.seen(r));
-          std::fill(row + block.seen(r), row + block.keys, 0.0F);
-          std::fill(row_gradient + block.seen(r), row_gradient + block.keys, 0.0F);
+          float* row = probabilities_.data() + r * block.keys();
+          float* row_gradient = gradients_.data() + r * block.keys();
+          const std::int64_t begin = block.seen_begin(r);
+          const std::int64_t end = block.seen_end(r);
+          recompute_softmax(row + begin, head_logsumexp[first + r], end - begin);
+          softmax_gradient(row_gradient + begin, row + begin, score_factor_, end - begin);
+          clear_unseen(row, begin, end, block.keys());
+          clear_unseen(row_gradient, begin, end, block.keys());
         }
-        multiply({block.rows(), head_size_, block.keys}, {gradients_.data(), block.keys},
-                 {head.k, stride}, {q_gradient + first * stride, stride});
-        multiply({block.keys, head_size_, block.rows()}, {gradients_.data(), block.keys, true},
-                 {head.q + first * stride, stride}, {k_gradient, stride, keep});
-        multiply({block.keys, head_size_, block.rows()}, {probabilities_.data(), block.keys, true},
-                 block_gradient, {v_gradient, stride, keep});
+        multiply({block.rows(), size, block.keys()}, {gradients_.data(), block.keys()},
+                 {head.k + from, stride}, {q_gradient + first * stride, stride});
+        multiply({block.keys(), size, block.rows()}, {gradients_.data(), block.keys(), true},
+                 {head.q + first * stride, stride}, {k_gradient + from, stride, keep});
+        multiply({block.keys(), size, block.rows()}, {probabilities_.data(), block.keys(), true},
+                 block_gradient, {v_gradient + from, stride, keep});
       }
     }
   }

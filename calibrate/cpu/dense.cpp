@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/dense.h"
 
+#include <algorithm>
+
 #include "calibrate/cpu/gemm.h"
 #include "calibrate/cpu/kernels.h"
 
@@ -11,12 +13,14 @@ namespace plumbline::cpu {
 void Dense::forward(float* y, const float* x, const float* weight, const float* bias,
                     const float* skip) const {
   // The target first gets the values to which the product is added.
-  if (skip != nullptr) {
+  if (skip != nullptr && bias != nullptr) {
     add_row(y, skip, bias, {rows, outputs});
+  } else if (skip != nullptr) {
+    std::copy_n(skip, rows * outputs, y);
   } else if (bias != nullptr) {
     fill_rows(y, bias, {rows, outputs});
   }
-  const float keep = bias != nullptr ? 1 : 0;
+  const float keep = bias != nullptr || skip != nullptr ? 1 : 0;
   multiply({rows, outputs, inputs}, {x, inputs}, {weight, inputs, true}, {y, outputs, keep});
 }
 

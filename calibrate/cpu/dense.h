@@ -13,7 +13,7 @@ struct Dense {
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
 
-  /// `bias` may be null. `skip` [rows, outputs] is added; it requires a bias.
+  /// `bias` may be null. `skip` [rows, outputs] is added.
   void forward(float* y, const float* x, const float* weight, const float* bias,
                const float* skip = nullptr) const;
   void input_gradient(float* x_gradient, const float* y_gradient, const float* weight) const;

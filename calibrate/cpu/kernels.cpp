@@ -168,6 +168,123 @@ void gelu_gradient(float* __restrict gradient, const float* __restrict x, std::i
   for (std::int64_t i = 0; i < count; ++i) gradient[i] *= gelu_slope(x[i]);
 }
 
+namespace {
+
+struct GeluOf {
+  [[gnu::always_inline]] static float value(float x) { return x * gelu_share(x); }
+  [[gnu::always_inline]] static float slope(float x) { return gelu_slope(x); }
+};
+struct SiluOf {
+  [[gnu::always_inline]] static float value(float x) { return x * fast_sigmoid(x); }
+  [[gnu::always_inline]] static float slope(float x) {
+    const float share = fast_sigmoid(x);
+    return share * (1 + x * (1 - share));
+  }
+};
+struct ReluOf {
+  [[gnu::always_inline]] static float value(float x) { return x > 0 ? x : 0; }
+  [[gnu::always_inline]] static float slope(float x) { return x > 0 ? 1 : 0; }
+};
+
+template <class Of>
+[[gnu::always_inline]] inline void gate_by(float* __restrict y, const float* __restrict gate_and_up,
+                                           const Rows& shape) {
+  const std::int64_t hidden = shape.columns;
+  for (std::int64_t r = 0; r < shape.rows; ++r) {
+    const float* __restrict g = gate_and_up + r * 2 * hidden;
+    const float* __restrict u = g + hidden;
+    float* __restrict to = y + r * hidden;
+    for (std::int64_t i = 0; i < hidden; ++i) to[i] = Of::value(g[i]) * u[i];
+  }
+}
+
+template <class Of>
+[[gnu::always_inline]] inline void gate_gradient_by(float* __restrict gradient,
+                                                    const float* __restrict y_gradient,
+                                                    const float* __restrict gate_and_up,
+                                                    const Rows& shape) {
+  const std::int64_t hidden = shape.columns;
+  for (std::int64_t r = 0; r < shape.rows; ++r) {
+    const float* __restrict g = gate_and_up + r * 2 * hidden;
+    const float* __restrict u = g + hidden;
+    const float* __restrict dy = y_gradient + r * hidden;
+    float* __restrict dg = gradient + r * 2 * hidden;
+    float* __restrict du = dg + hidden;
+    for (std::int64_t i = 0; i < hidden; ++i) {
+      du[i] = dy[i] * Of::value(g[i]);
+      dg[i] = dy[i] * u[i] * Of::slope(g[i]);
+    }
+  }
+}
+
+}  // namespace
+
+PLUMBLINE_VECTORIZED
+void activate(float* __restrict y, const float* __restrict x, Activation activation,
+              std::int64_t count) {
+  switch (activation) {
+    case Activation::gelu:
+      for (std::int64_t i = 0; i < count; ++i) y[i] = GeluOf::value(x[i]);
+      break;
+    case Activation::silu:
+      for (std::int64_t i = 0; i < count; ++i) y[i] = SiluOf::value(x[i]);
+      break;
+    case Activation::relu:
+      for (std::int64_t i = 0; i < count; ++i) y[i] = ReluOf::value(x[i]);
+      break;
+  }
+}
+
+PLUMBLINE_VECTORIZED
+void activate_gradient(float* __restrict gradient, const float* __restrict x, Activation activation,
+                       std::int64_t count) {
+  switch (activation) {
+    case Activation::gelu:
+      for (std::int64_t i = 0; i < count; ++i) gradient[i] *= GeluOf::slope(x[i]);
+      break;
+    case Activation::silu:
+      for (std::int64_t i = 0; i < count; ++i) gradient[i] *= SiluOf::slope(x[i]);
+      break;
+    case Activation::relu:
+      for (std::int64_t i = 0; i < count; ++i) gradient[i] *= ReluOf::slope(x[i]);
+      break;
+  }
+}
+
+PLUMBLINE_VECTORIZED
+void gate(float* __restrict y, const float* __restrict gate_and_up, Activation activation,
+          const Rows& y_shape) {
+  switch (activation) {
+    case Activation::gelu:
+      gate_by<GeluOf>(y, gate_and_up, y_shape);
+      break;
+    case Activation::silu:
+      gate_by<SiluOf>(y, gate_and_up, y_shape);
+      break;
+    case Activation::relu:
+      gate_by<ReluOf>(y, gate_and_up, y_shape);
+      break;
+  }
+}
+
+PLUMBLINE_VECTORIZED
+void gate_gradient(float* __restrict gate_and_up_gradient, const float* __restrict y_gradient,
+                   const float* __restrict gate_and_up, Activation activation,
+                   const Rows& y_shape) {
+  float* __restrict to = gate_and_up_gradient;
+  switch (activation) {
+    case Activation::gelu:
+      gate_gradient_by<GeluOf>(to, y_gradient, gate_and_up, y_shape);
+      break;
+    case Activation::silu:
+      gate_gradient_by<SiluOf>(to, y_gradient, gate_and_up, y_shape);
+      break;
+    case Activation::relu:
+      gate_gradient_by<ReluOf>(to, y_gradient, gate_and_up, y_shape);
+      break;
+  }
+}
+
 // Norms.
 
 PLUMBLINE_VECTORIZED
@@ -236,6 +353,122 @@ void layer_norm_parameter_gradients(const ScaleAndShiftGradients& gradients,
     }
   }
 }
+
+namespace {
+
+/// One row of an rms norm; returns its rstd. `y` may be `x`.
+[[gnu::always_inline]] inline float rms_norm_row(float* y, const float* x,
+                                                 const float* __restrict scale,
+                                                 std::int64_t count) {
+  const auto share = static_cast<float>(1 / static_cast<double>(count));
+  const float squares = sum_of(count, [&](std::int64_t i) { return x[i] * x[i]; });
+  const float factor = reciprocal_deviation(squares * share);
+  for (std::int64_t i = 0; i < count; ++i) y[i] = scale[i] * (x[i] * factor);
+  return factor;
+}
+
+/// The gradient of one row; `x_gradient` may be `y_gradient`.
+[[gnu::always_inline]] inline void rms_norm_row_gradient(float* x_gradient, const float* y_gradient,
+                                                         const float* __restrict x, float rstd,
+                                                         const float* __restrict scale,
+                                                         std::int64_t count) {
+  const auto share = static_cast<float>(1 / static_cast<double>(count));
+  const float sum_with_n =
+      sum_of(count, [&](std::int64_t i) { return scale[i] * y_gradient[i] * (x[i] * rstd); });
+  for (std::int64_t i = 0; i < count; ++i)
+    x_gradient[i] = rstd * (scale[i] * y_gradient[i] - (x[i] * rstd) * sum_with_n * share);
+}
+
+}  // namespace
+
+PLUMBLINE_VECTORIZED
+void rms_norm(float* __restrict y, float* __restrict rstd, const float* __restrict x,
+              const float* __restrict scale, const Rows& shape) {
+  for (std::int64_t r = 0; r < shape.rows; ++r)
+    rstd[r] = rms_norm_row(y + r * shape.columns, x + r * shape.columns, scale, shape.columns);
+}
+
+PLUMBLINE_VECTORIZED
+void rms_norm_input_gradient(float* __restrict x_gradient, const float* __restrict y_gradient,
+                             const float* __restrict skip, const float* __restrict x,
+                             const float* __restrict rstd, const float* __restrict scale,
+                             const Rows& shape) {
+  for (std::int64_t r = 0; r < shape.rows; ++r) {
+    const std::int64_t at = r * shape.columns;
+    rms_norm_row_gradient(x_gradient + at, y_gradient + at, x + at, rstd[r], scale, shape.columns);
+    if (skip == nullptr) continue;
+    for (std::int64_t i = at; i < at + shape.columns; ++i) x_gradient[i] += skip[i];
+  }
+}
+
+PLUMBLINE_VECTORIZED
+void rms_norm_scale_gradient(float* __restrict scale_gradient, const float* __restrict y_gradient,
+                             const float* __restrict x, const float* __restrict rstd,
+                             const Rows& shape) {
+  for (std::int64_t r = 0; r < shape.rows; ++r) {
+    const float* __restrict of_x = x + r * shape.columns;
+    const float* __restrict dy = y_gradient + r * shape.columns;
+    const float factor = rstd[r];
+    for (std::int64_t i = 0; i < shape.columns; ++i)
+      scale_gradient[i] += dy[i] * (of_x[i] * factor);
+  }
+}
+
+// Heads of queries and keys.
+
+PLUMBLINE_VECTORIZED
+void norm_heads(float* __restrict heads, float* __restrict input, std::int64_t input_stride,
+                float* __restrict rstd, std::int64_t rstd_stride, const float* __restrict scale,
+                const HeadRows& shape) {
+  for (std::int64_t r = 0; r < shape.rows; ++r) {
+    for (std::int64_t h = 0; h < shape.heads; ++h) {
+      float* __restrict head = heads + r * shape.stride + h * shape.size;
+      float* __restrict before = input + r * input_stride + h * shape.size;
+      for (std::int64_t i = 0; i < shape.size; ++i) before[i] = head[i];
+      rstd[r * rstd_stride + h] = rms_norm_row(head, before, scale, shape.size);
+    }
+  }
+}
+
+PLUMBLINE_VECTORIZED
+void norm_heads_gradient(float* __restrict gradient, float* __restrict scale_gradient,
+                         const float* __restrict input, std::int64_t input_stride,
+                         const float* __restrict rstd, std::int64_t rstd_stride,
+                         const float* __restrict scale, const HeadRows& shape) {
+  for (std::int64_t r = 0; r < shape.rows; ++r) {
+    for (std::int64_t h = 0; h < shape.heads; ++h) {
+      float* __restrict head = gradient + r * shape.stride + h * shape.size;
+      const float* __restrict x = input + r * input_stride + h * shape.size;
+      const float factor = rstd[r * rstd_stride + h];
+      for (std::int64_t i = 0; i < shape.size; ++i) scale_gradient[i] += head[i] * (x[i] * factor);
+      rms_norm_row_gradient(head, head, x, factor, scale, shape.size);
+    }
+  }
+}
+
+PLUMBLINE_VECTORIZED
+void turn_heads(float* __restrict heads, const float* __restrict angles, bool back,
+                std::int64_t tokens, const HeadRows& shape) {
+  const std::int64_t half = shape.size / 2;
+  const float sign = back ? -1.0F : 1.0F;
+  for (std::int64_t r = 0; r < shape.rows; ++r) {
+    const float* __restrict cosines = angles + r % tokens * shape.size;
+    const float* __restrict sines = cosines + half;
+    for (std::int64_t h = 0; h < shape.heads; ++h) {
+      float* __restrict first = heads + r * shape.stride + h * shape.size;
+      float* __restrict second = first + half;
+      for (std::int64_t i = 0; i < half; ++i) {
+        const float a = first[i];
+        const float b = second[i];
+        const float sine = sign * sines[i];
+        first[i] = a * cosines[i] - b * sine;
+        second[i] = a * sine + b * cosines[i];
+      }
+    }
+  }
+}
+
+// Norms of images.
 
 PLUMBLINE_VECTORIZED
 void batch_moments(float* __restrict mean, float* __restrict rstd, const float* __restrict x,

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/network/network.h"
+
 /// Results come first among the parameters. Tensors do not overlap, except where one is changed in
 /// place. A function named `..._gradient` is the backward of the function before it.
 namespace plumbline::cpu {
@@ -68,6 +70,13 @@ void gelu(float* y, const float* x, std::int64_t count);
 void gelu_gradient(float* x_gradient, const float* y_gradient, const float* x, std::int64_t count);
 /// The same, in place.
 void gelu_gradient(float* gradient, const float* x, std::int64_t count);
+void activate(float* y, const float* x, Activation activation, std::int64_t count);
+/// In place.
+void activate_gradient(float* gradient, const float* x, Activation activation, std::int64_t count);
+/// activation(g) u of rows that hold `y_shape.columns` numbers g, then as many u.
+void gate(float* y, const float* gate_and_up, Activation activation, const Rows& y_shape);
+void gate_gradient(float* gate_and_up_gradient, const float* y_gradient, const float* gate_and_up,
+                   Activation activation, const Rows& y_shape);
 
 // Norms.
 
@@ -99,6 +108,41 @@ void layer_norm_input_gradient(float* x_gradient, const float* y_gradient, const
 void layer_norm_parameter_gradients(const ScaleAndShiftGradients& gradients,
                                     const float* y_gradient, const Normed& normed,
                                     const Rows& shape);
+
+/// Also writes the rstd of each row.
+void rms_norm(float* y, float* rstd, const float* x, const float* scale, const Rows& shape);
+/// Adds `skip` where there is one.
+void rms_norm_input_gradient(float* x_gradient, const float* y_gradient, const float* skip,
+                             const float* x, const float* rstd, const float* scale,
+                             const Rows& shape);
+/// Adds to the gradient of the scale.
+void rms_norm_scale_gradient(float* scale_gradient, const float* y_gradient, const float* x,
+                             const float* rstd, const Rows& shape);
+
+// Heads of queries and keys.
+
+/// Heads of `size` numbers that lie in rows, `stride` apart, one after the other.
+struct HeadRows {
+  std::int64_t rows = 0;
+  std::int64_t stride = 0;
+  std::int64_t heads = 0;
+  std::int64_t size = 0;
+};
+
+/// An rms norm of each head, in place, with one scale. `input` gets what it was, [rows, heads x
+/// size] `input_stride` apart; `rstd` the factor of each head, rows `rstd_stride` apart.
+void norm_heads(float* heads, float* input, std::int64_t input_stride, float* rstd,
+                std::int64_t rstd_stride, const float* scale, const HeadRows& shape);
+/// Turns the gradient of the output into that of the input, in place; adds to that of the scale.
+void norm_heads_gradient(float* gradient, float* scale_gradient, const float* input,
+                         std::int64_t input_stride, const float* rstd, std::int64_t rstd_stride,
+                         const float* scale, const HeadRows& shape);
+/// Turns each head to the position of its row, modulo `tokens`, in place; back = the other way.
+/// `angles` are those of rotary_angles().
+void turn_heads(float* heads, const float* angles, bool back, std::int64_t tokens,
+                const HeadRows& shape);
+
+// Norms of images.
 
 /// The mean and the rstd of each channel.
 void batch_moments(float* mean, float* rstd, const float* x, const Images& shape);

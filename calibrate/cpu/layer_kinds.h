@@ -53,6 +53,7 @@ std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Linear>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Relu>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Gelu>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<LayerNorm>& made);
+std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<RmsNorm>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Lstm>& made);
 
 // transformer_layers.cpp

@@ -5,6 +5,7 @@
 #include "calibrate/cpu/kernels.h"
 #include "calibrate/cpu/layer_kinds.h"
 #include "calibrate/cpu/lstm.h"
+#include "calibrate/cpu/row_norm.h"
 
 namespace plumbline {
 namespace {
@@ -71,29 +72,22 @@ class GeluLayer : public CpuLayer {
   std::int64_t count_;
 };
 
-class LayerNormLayer : public CpuLayer {
+/// A layer norm or an rms norm.
+class NormLayer : public CpuLayer {
  public:
-  explicit LayerNormLayer(const CpuLayerOf<LayerNorm>& made)
-      : slots_(norm_slots(made.layer)), rows_(made.rows()) {}
+  template <class Kind>
+  explicit NormLayer(const CpuLayerOf<Kind>& made) : norm_(norm_slots(made.layer), made.rows()) {}
 
-  void forward(const CpuCall& call) override {
-    cpu::layer_norm(call.output, call.kept[slots_.mean], call.kept[slots_.rstd], call.input,
-                    affine(call, slots_), rows_);
-  }
+  void forward(const CpuCall& call) override { norm_.forward(call, call.output); }
   void backward_input(const CpuCall& call) override {
-    if (call.input_gradient == nullptr) return;
-    cpu::layer_norm_input_gradient(call.input_gradient, call.output_gradient, nullptr,
-                                   normed(call, call.input, slots_), call.parameters[slots_.scale],
-                                   rows_);
+    norm_.backward_input(call, call.output_gradient, nullptr);
   }
   void backward_weight(const CpuCall& call) override {
-    cpu::layer_norm_parameter_gradients(affine_gradients(call, slots_), call.output_gradient,
-                                        normed(call, call.input, slots_), rows_);
+    norm_.backward_weight(call, call.output_gradient);
   }
 
  private:
-  NormSlots slots_;
-  Rows rows_;
+  cpu::RowNorm norm_;
 };
 
 class LstmLayer : public CpuLayer {
@@ -149,7 +143,10 @@ std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Gelu>& made) {
   return std::make_unique<GeluLayer>(made);
 }
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<LayerNorm>& made) {
-  return std::make_unique<LayerNormLayer>(made);
+  return std::make_unique<NormLayer>(made);
+}
+std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<RmsNorm>& made) {
+  return std::make_unique<NormLayer>(made);
 }
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Lstm>& made) {
   return std::make_unique<LstmLayer>(made);

@@ -3,12 +3,15 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "base/bug.h"
 #include "calibrate/cpu/attention.h"
 #include "calibrate/cpu/dense.h"
 #include "calibrate/cpu/kernels.h"
 #include "calibrate/cpu/layer_kinds.h"
+#include "calibrate/cpu/row_norm.h"
+#include "calibrate/training/rotary_angles.h"
 
 namespace plumbline {
 namespace {
@@ -25,51 +28,104 @@ std::int64_t checked_index(std::int32_t index, std::int64_t limit) {
 /// The norm at the start of a block.
 class BlockNorm {
  public:
-  BlockNorm(const BlockNormSlots& slots, const Rows& rows) : slots_(slots), rows_(rows) {}
+  BlockNorm(const BlockNormSlots& slots, const Rows& rows)
+      : slots_(slots), norm_(slots.norm, rows) {}
 
-  void forward(const CpuCall& call) const {
-    cpu::layer_norm(output(call), call.kept[slots_.norm.mean], call.kept[slots_.norm.rstd],
-                    call.input, affine(call, slots_.norm), rows_);
-  }
+  void forward(const CpuCall& call) const { norm_.forward(call, output(call)); }
   float* output(const CpuCall& call) const { return call.kept[slots_.output]; }
   float* output_gradient(const CpuCall& call) const { return call.left[slots_.output_gradient]; }
   /// Adds `skip` where there is one. It does nothing where the gradient is not wanted.
   void backward_input(const CpuCall& call, const float* skip) const {
-    if (call.input_gradient == nullptr) return;
-    cpu::layer_norm_input_gradient(call.input_gradient, output_gradient(call), skip,
-                                   normed(call, call.input, slots_.norm),
-                                   call.parameters[slots_.norm.scale], rows_);
+    norm_.backward_input(call, output_gradient(call), skip);
   }
   void backward_weight(const CpuCall& call) const {
-    cpu::layer_norm_parameter_gradients(affine_gradients(call, slots_.norm), output_gradient(call),
-                                        normed(call, call.input, slots_.norm), rows_);
+    norm_.backward_weight(call, output_gradient(call));
   }
 
  private:
   BlockNormSlots slots_;
-  Rows rows_;
+  cpu::RowNorm norm_;
+};
+
+/// Queries and keys between their product and attention: each head normalized, then turned to its
+/// position, where the block does so.
+class HeadSteps {
+ public:
+  HeadSteps(const AttentionBlock& block, const AttentionWidths& widths, std::int64_t rows,
+            std::int64_t tokens, const std::optional<HeadNormSlots>& slots)
+      : widths_(widths), rows_(rows), tokens_(tokens), slots_(slots) {
+    if (block.rotary > 0) angles_ = rotary_angles(tokens, widths.head_size, block.rotary);
+  }
+
+  void forward(const CpuCall& call, float* qkv) {
+    if (slots_) {
+      for (const Part& part : {queries(), keys()}) {
+        cpu::norm_heads(qkv + part.column, input(call, part), inputs(), rstd(call, part),
+                        all_heads(), call.parameters[part.scale], rows_of(part.heads));
+      }
+    }
+    turn(qkv, false);
+  }
+  void backward(const CpuCall& call, float* qkv_gradient) {
+    turn(qkv_gradient, true);
+    if (!slots_) return;
+    for (const Part& part : {queries(), keys()}) {
+      cpu::norm_heads_gradient(qkv_gradient + part.column, call.gradients[part.scale],
+                               input(call, part), inputs(), rstd(call, part), all_heads(),
+                               call.parameters[part.scale], rows_of(part.heads));
+    }
+  }
+
+ private:
+  /// The queries or the keys: their first column, their heads, and the first of these among all.
+  struct Part {
+    std::int64_t column;
+    std::int64_t heads;
+    std::int64_t first_head;
+    std::size_t scale;
+  };
+
+  Part queries() const { return {0, widths_.heads, 0, slots_->queries_scale}; }
+  Part keys() const {
+    return {widths_.queries(), widths_.kv_heads, widths_.heads, slots_->keys_scale};
+  }
+  std::int64_t all_heads() const { return widths_.heads + widths_.kv_heads; }
+  std::int64_t inputs() const { return all_heads() * widths_.head_size; }
+  float* input(const CpuCall& call, const Part& part) const {
+    return call.kept[slots_->input] + part.column;
+  }
+  float* rstd(const CpuCall& call, const Part& part) const {
+    return call.kept[slots_->rstd] + part.first_head;
+  }
+  cpu::HeadRows rows_of(std::int64_t heads) const {
+    return {rows_, widths_.qkv(), heads, widths_.head_size};
+  }
+  void turn(float* qkv, bool back) {
+    if (!angles_.empty()) cpu::turn_heads(qkv, angles_.data(), back, tokens_, rows_of(all_heads()));
+  }
+
+  AttentionWidths widths_;
+  std::int64_t rows_;
+  std::int64_t tokens_;
+  std::optional<HeadNormSlots> slots_;
+  std::vector<float> angles_;  ///< Empty without rotary positions.
 };
 
 class AttentionLayer : public CpuLayer {
  public:
   explicit AttentionLayer(const CpuLayerOf<AttentionBlock>& made)
-      : slots_(attention_slots(made.layer)),
-        norm_(slots_.norm, made.rows()),
-        qkv_{made.rows().rows, made.rows().columns, 3 * made.rows().columns},
-        projection_{made.rows().rows, made.rows().columns, made.rows().columns},
-        attention_({made.batch, made.layer.input.extents.front(), made.rows().columns,
-                    made.settings.heads, made.settings.causal}),
-        context_gradient_(made.input_elements()) {}
+      : AttentionLayer(made, attention_widths(made.settings, made.rows().columns)) {}
 
   void forward(const CpuCall& call) override {
     norm_.forward(call);
     float* qkv = call.kept[slots_.qkv_output];
     float* context = call.kept[slots_.context];
     qkv_.forward(qkv, norm_.output(call), call.parameters[slots_.qkv.weight],
-                 call.parameters[slots_.qkv.bias]);
+                 at_or_null(call.parameters, slots_.qkv.bias));
+    heads_.forward(call, qkv);
     attention_.forward(context, call.kept[slots_.logsumexp], qkv);
     projection_.forward(call.output, context, call.parameters[slots_.projection.weight],
-                        call.parameters[slots_.projection.bias], call.input);
+                        at_or_null(call.parameters, slots_.projection.bias), call.input);
   }
   void backward_input(const CpuCall& call) override {
     float* qkv_gradient = call.left[slots_.qkv_gradient];
@@ -77,24 +133,38 @@ class AttentionLayer : public CpuLayer {
                                call.parameters[slots_.projection.weight]);
     attention_.backward(qkv_gradient, context_gradient_.data(), call.kept[slots_.qkv_output],
                         call.kept[slots_.logsumexp]);
+    heads_.backward(call, qkv_gradient);
     qkv_.input_gradient(norm_.output_gradient(call), qkv_gradient,
                         call.parameters[slots_.qkv.weight]);
     norm_.backward_input(call, call.output_gradient);
   }
   void backward_weight(const CpuCall& call) override {
     norm_.backward_weight(call);
-    qkv_.weight_gradient(call.gradients[slots_.qkv.weight], call.gradients[slots_.qkv.bias],
+    qkv_.weight_gradient(call.gradients[slots_.qkv.weight],
+                         at_or_null(call.gradients, slots_.qkv.bias),
                          call.left[slots_.qkv_gradient], norm_.output(call));
     projection_.weight_gradient(call.gradients[slots_.projection.weight],
-                                call.gradients[slots_.projection.bias], call.output_gradient,
-                                call.kept[slots_.context]);
+                                at_or_null(call.gradients, slots_.projection.bias),
+                                call.output_gradient, call.kept[slots_.context]);
   }
 
  private:
+  AttentionLayer(const CpuLayerOf<AttentionBlock>& made, const AttentionWidths& widths)
+      : slots_(attention_slots(made.layer)),
+        norm_(slots_.norm, made.rows()),
+        qkv_{made.rows().rows, made.rows().columns, widths.qkv()},
+        projection_{made.rows().rows, widths.queries(), made.rows().columns},
+        heads_(made.settings, widths, made.rows().rows, made.layer.input.extents.front(),
+               slots_.head_norm),
+        attention_({made.batch, made.layer.input.extents.front(), widths, made.settings.causal,
+                    made.settings.window}),
+        context_gradient_(made.rows().rows * widths.queries()) {}
+
   AttentionSlots slots_;
   BlockNorm norm_;
   Dense qkv_;
   Dense projection_;
+  HeadSteps heads_;
   cpu::Attention attention_;
   Scratch context_gradient_;
 };
@@ -103,42 +173,59 @@ class MlpLayer : public CpuLayer {
  public:
   explicit MlpLayer(const CpuLayerOf<MlpBlock>& made)
       : slots_(mlp_slots(made.layer)),
+        settings_(made.settings),
         norm_(slots_.norm, made.rows()),
-        up_{made.rows().rows, made.rows().columns, made.settings.hidden},
-        down_{made.rows().rows, made.settings.hidden, made.rows().columns} {}
+        up_{made.rows().rows, made.rows().columns, made.settings.up()},
+        down_{made.rows().rows, made.settings.hidden, made.rows().columns},
+        gated_gradient_(made.settings.gated ? down_.rows * down_.inputs : 0) {}
 
   void forward(const CpuCall& call) override {
     norm_.forward(call);
     float* hidden = call.kept[slots_.hidden];
-    float* gelu = call.kept[slots_.gelu];
+    float* activated = call.kept[slots_.activated];
     up_.forward(hidden, norm_.output(call), call.parameters[slots_.up.weight],
-                call.parameters[slots_.up.bias]);
-    cpu::gelu(gelu, hidden, up_.rows * up_.outputs);
-    down_.forward(call.output, gelu, call.parameters[slots_.down.weight],
-                  call.parameters[slots_.down.bias], call.input);
+                at_or_null(call.parameters, slots_.up.bias));
+    if (settings_.gated) {
+      cpu::gate(activated, hidden, settings_.activation, middle());
+    } else {
+      cpu::activate(activated, hidden, settings_.activation, up_.rows * up_.outputs);
+    }
+    down_.forward(call.output, activated, call.parameters[slots_.down.weight],
+                  at_or_null(call.parameters, slots_.down.bias), call.input);
   }
   void backward_input(const CpuCall& call) override {
+    const float* hidden = call.kept[slots_.hidden];
     float* hidden_gradient = call.left[slots_.hidden_gradient];
-    down_.input_gradient(hidden_gradient, call.output_gradient,
-                         call.parameters[slots_.down.weight]);
-    cpu::gelu_gradient(hidden_gradient, call.kept[slots_.hidden], up_.rows * up_.outputs);
+    float* gradient = settings_.gated ? gated_gradient_.data() : hidden_gradient;
+    down_.input_gradient(gradient, call.output_gradient, call.parameters[slots_.down.weight]);
+    if (settings_.gated) {
+      cpu::gate_gradient(hidden_gradient, gradient, hidden, settings_.activation, middle());
+    } else {
+      cpu::activate_gradient(gradient, hidden, settings_.activation, up_.rows * up_.outputs);
+    }
     up_.input_gradient(norm_.output_gradient(call), hidden_gradient,
                        call.parameters[slots_.up.weight]);
     norm_.backward_input(call, call.output_gradient);
   }
   void backward_weight(const CpuCall& call) override {
     norm_.backward_weight(call);
-    up_.weight_gradient(call.gradients[slots_.up.weight], call.gradients[slots_.up.bias],
+    up_.weight_gradient(call.gradients[slots_.up.weight],
+                        at_or_null(call.gradients, slots_.up.bias),
                         call.left[slots_.hidden_gradient], norm_.output(call));
-    down_.weight_gradient(call.gradients[slots_.down.weight], call.gradients[slots_.down.bias],
-                          call.output_gradient, call.kept[slots_.gelu]);
+    down_.weight_gradient(call.gradients[slots_.down.weight],
+                          at_or_null(call.gradients, slots_.down.bias), call.output_gradient,
+                          call.kept[slots_.activated]);
   }
 
  private:
+  Rows middle() const { return {down_.rows, down_.inputs}; }
+
   MlpSlots slots_;
+  MlpBlock settings_;
   BlockNorm norm_;
   Dense up_;
   Dense down_;
+  Scratch gated_gradient_;  ///< The gradient of what goes down; empty without a gate.
 };
 
 class EmbeddingLayer : public CpuLayer {

@@ -38,13 +38,12 @@ class Finder {
 
   // Parts that several kinds have. `prefix` distinguishes their names from others of the layer.
 
-  DenseSlots biased(const std::string& prefix) {
-    return {parameter(prefix + "weight"), parameter(prefix + "bias")};
+  DenseSlots dense(const std::string& prefix = "") {
+    return {parameter(prefix + "weight"), parameter_if_any(prefix + "bias")};
   }
-  DenseSlots maybe_biased() { return {parameter("weight"), parameter_if_any("bias")}; }
   NormSlots norm(const std::string& prefix) {
-    return {parameter(prefix + "scale"), parameter(prefix + "shift"), kept(prefix + "mean"),
-            kept(prefix + "rstd")};
+    return {parameter(prefix + "scale"), parameter_if_any(prefix + "shift"),
+            kept_if_any(prefix + "mean"), kept(prefix + "rstd")};
   }
   BlockNormSlots block_norm() {
     return {norm("norm."), kept("norm.output"), left("norm.output_gradient")};
@@ -53,6 +52,11 @@ class Finder {
                                             const std::string& name_of_norm) {
     return {parameter(name + ".weight"), norm(name_of_norm + "."), kept(name),
             left(name + ".gradient")};
+  }
+
+  HeadNormSlots head_norm() {
+    return {parameter("queries.scale"), parameter("keys.scale"), kept("heads.rstd"),
+            kept("heads.input")};
   }
 
   bool has_parameter(const std::string& name) const {
@@ -92,7 +96,7 @@ auto all_slots(const NetworkLayer& layer, Find&& find) {
 }  // namespace
 
 DenseSlots dense_slots(const NetworkLayer& layer) {
-  return all_slots(layer, [](Finder& of) { return of.maybe_biased(); });
+  return all_slots(layer, [](Finder& of) { return of.dense(); });
 }
 
 NormSlots norm_slots(const NetworkLayer& layer) {
@@ -101,9 +105,12 @@ NormSlots norm_slots(const NetworkLayer& layer) {
 
 AttentionSlots attention_slots(const NetworkLayer& layer) {
   return all_slots(layer, [](Finder& of) {
+    std::optional<HeadNormSlots> head_norm;
+    if (of.has_parameter("queries.scale")) head_norm = of.head_norm();
     return AttentionSlots{.norm = of.block_norm(),
-                          .qkv = of.biased("qkv."),
-                          .projection = of.biased("projection."),
+                          .qkv = of.dense("qkv."),
+                          .projection = of.dense("projection."),
+                          .head_norm = head_norm,
                           .qkv_output = of.kept("qkv"),
                           .logsumexp = of.kept("logsumexp"),
                           .context = of.kept("context"),
@@ -114,10 +121,10 @@ AttentionSlots attention_slots(const NetworkLayer& layer) {
 MlpSlots mlp_slots(const NetworkLayer& layer) {
   return all_slots(layer, [](Finder& of) {
     return MlpSlots{.norm = of.block_norm(),
-                    .up = of.biased("up."),
-                    .down = of.biased("down."),
+                    .up = of.dense("up."),
+                    .down = of.dense("down."),
                     .hidden = of.kept("hidden"),
-                    .gelu = of.kept("gelu"),
+                    .activated = of.kept("activated"),
                     .hidden_gradient = of.left("hidden.gradient")};
   });
 }
@@ -132,7 +139,7 @@ HeadSlots head_slots(const NetworkLayer& layer) {
   return all_slots(layer, [](Finder& of) {
     HeadSlots slots;
     if (of.has_parameter("norm.scale")) slots.norm = of.block_norm();
-    slots.product = of.maybe_biased();
+    slots.product = of.dense();
     slots.probabilities = of.kept("probabilities");
     return slots;
   });

@@ -24,7 +24,7 @@ struct DenseSlots {
   std::size_t bias = kNoSlot;  ///< Optional.
 };
 
-/// A norm: a layer, or inside one.
+/// A norm: a layer, or inside one. An rms norm has neither shift nor mean.
 struct NormSlots {
   std::size_t scale = kNoSlot;
   std::size_t shift = kNoSlot;
@@ -39,10 +39,19 @@ struct BlockNormSlots {
   std::size_t output_gradient = kNoSlot;
 };
 
+/// The norm of each head of queries and keys.
+struct HeadNormSlots {
+  std::size_t queries_scale = kNoSlot;
+  std::size_t keys_scale = kNoSlot;
+  std::size_t rstd = kNoSlot;
+  std::size_t input = kNoSlot;
+};
+
 struct AttentionSlots {
   BlockNormSlots norm;
   DenseSlots qkv;
   DenseSlots projection;
+  std::optional<HeadNormSlots> head_norm;
   std::size_t qkv_output = kNoSlot;
   std::size_t logsumexp = kNoSlot;
   std::size_t context = kNoSlot;
@@ -54,7 +63,7 @@ struct MlpSlots {
   DenseSlots up;
   DenseSlots down;
   std::size_t hidden = kNoSlot;
-  std::size_t gelu = kNoSlot;
+  std::size_t activated = kNoSlot;
   std::size_t hidden_gradient = kNoSlot;
 };
 

@@ -140,6 +140,63 @@ Values gelu_gradient(const Values& output_gradient, const Values& x) {
   return gradient;
 }
 
+namespace {
+
+double activation_of(double x, Activation activation) {
+  if (activation == Activation::gelu) return gelu({x}).front();
+  return activation == Activation::silu ? x * sigmoid(x) : std::max(x, 0.0);
+}
+
+double slope_of(double x, Activation activation) {
+  if (activation == Activation::gelu) return gelu_gradient({1}, {x}).front();
+  if (activation == Activation::relu) return x > 0 ? 1 : 0;
+  return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
+}
+
+}  // namespace
+
+Values activated(const Values& x, Activation activation) {
+  Values y(x.size());
+  for (std::int64_t i = 0; i < count(x); ++i) y[i] = activation_of(x[i], activation);
+  return y;
+}
+
+Values activated_gradient(const Values& output_gradient, const Values& x, Activation activation) {
+  check_size(output_gradient, count(x));
+  Values gradient(x.size());
+  for (std::int64_t i = 0; i < count(x); ++i)
+    gradient[i] = output_gradient[i] * slope_of(x[i], activation);
+  return gradient;
+}
+
+Values gated(const Values& gate_and_up, std::int64_t hidden, Activation activation) {
+  const std::int64_t rows = parts(gate_and_up, 2 * hidden);
+  Values y(rows * hidden);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const double* gate = &gate_and_up[r * 2 * hidden];
+    for (std::int64_t i = 0; i < hidden; ++i)
+      y[r * hidden + i] = activation_of(gate[i], activation) * gate[hidden + i];
+  }
+  return y;
+}
+
+Values gated_gradient(const Values& output_gradient, const Values& gate_and_up, std::int64_t hidden,
+                      Activation activation) {
+  const std::int64_t rows = parts(gate_and_up, 2 * hidden);
+  check_size(output_gradient, rows * hidden);
+  Values gradient(gate_and_up.size());
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const double* gate = &gate_and_up[r * 2 * hidden];
+    double* to = &gradient[r * 2 * hidden];
+    for (std::int64_t i = 0; i < hidden; ++i) {
+      const double of_output = output_gradient[r * hidden + i];
+      to[i] = of_output * gate[hidden + i] * slope_of(gate[i], activation);
+      to[hidden + i] = of_output * activation_of(gate[i], activation);
+    }
+  }
+  return gradient;
+}
+
 // Norms. With n = (x - mean) rstd and g = scale x output gradient, the gradient of the input is
 // rstd (g - mean(g) - n mean(g n)), with means over the elements that were normalized together.
 
@@ -206,6 +263,50 @@ Values layer_norm_scale_gradient(const Values& output_gradient, const Values& x,
     }
   }
   return gradient;
+}
+
+Normalized rms_norm(const Values& x, const Values& scale) {
+  const std::int64_t features = count(scale);
+  const std::int64_t rows = parts(x, features);
+  Normalized result{Values(x.size()), {}, Values(rows)};
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double squares = 0;
+    for (std::int64_t i = 0; i < features; ++i)
+      squares += x[r * features + i] * x[r * features + i];
+    const double rstd = 1 / std::sqrt(squares / static_cast<double>(features) + kEpsilon);
+    for (std::int64_t i = 0; i < features; ++i)
+      result.output[r * features + i] = scale[i] * x[r * features + i] * rstd;
+    result.rstd[r] = rstd;
+  }
+  return result;
+}
+
+// The same with n = x rstd, and without mean(g).
+Values rms_norm_input_gradient(const Values& output_gradient, const Values& x, const Values& rstd,
+                               const Values& scale) {
+  const std::int64_t features = count(scale);
+  const std::int64_t rows = parts(x, features);
+  check_size(output_gradient, count(x));
+  check_size(rstd, rows);
+  Values gradient(x.size());
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double sum_with_n = 0;
+    for (std::int64_t i = 0; i < features; ++i) {
+      const std::int64_t at = r * features + i;
+      sum_with_n += scale[i] * output_gradient[at] * x[at] * rstd[r];
+    }
+    for (std::int64_t i = 0; i < features; ++i) {
+      const std::int64_t at = r * features + i;
+      const double n = x[at] * rstd[r];
+      gradient[at] = rstd[r] * (scale[i] * output_gradient[at] -
+                                n * sum_with_n / static_cast<double>(features));
+    }
+  }
+  return gradient;
+}
+
+Values rms_norm_scale_gradient(const Values& output_gradient, const Values& x, const Values& rstd) {
+  return layer_norm_scale_gradient(output_gradient, x, {Values(rstd.size(), 0.0), rstd});
 }
 
 Normalized batch_norm(const Values& x, const Values& scale, const Values& shift,

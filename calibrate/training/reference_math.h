@@ -42,6 +42,12 @@ Values relu_gradient(const Values& output_gradient, const Values& output);
 /// The tanh form (Hendrycks and Gimpel 2016).
 Values gelu(const Values& x);
 Values gelu_gradient(const Values& output_gradient, const Values& x);
+Values activated(const Values& x, Activation activation);
+Values activated_gradient(const Values& output_gradient, const Values& x, Activation activation);
+/// activation(g) u of rows that hold `hidden` numbers g, then as many u.
+Values gated(const Values& gate_and_up, std::int64_t hidden, Activation activation);
+Values gated_gradient(const Values& output_gradient, const Values& gate_and_up, std::int64_t hidden,
+                      Activation activation);
 
 // Norms: scale (x - mean) rstd + shift with rstd = 1 / sqrt(variance + 1e-5), the variance divided
 // by the number of elements.
@@ -49,7 +55,7 @@ Values gelu_gradient(const Values& output_gradient, const Values& x);
 /// The results of a norm.
 struct Normalized {
   Values output;
-  Values mean;
+  Values mean;  ///< Empty for an rms norm.
   Values rstd;
 };
 
@@ -65,6 +71,12 @@ Values layer_norm_input_gradient(const Values& output_gradient, const Values& x,
                                  const Values& scale);
 /// For the scale. The gradient for the shift is `column_sums` of the output gradient.
 Values layer_norm_scale_gradient(const Values& output_gradient, const Values& x, Moments moments);
+
+/// The same with a mean of zero and no shift: scale x rstd.
+Normalized rms_norm(const Values& x, const Values& scale);
+Values rms_norm_input_gradient(const Values& output_gradient, const Values& x, const Values& rstd,
+                               const Values& scale);
+Values rms_norm_scale_gradient(const Values& output_gradient, const Values& x, const Values& rstd);
 
 /// Each channel of x [samples, channels, area] by itself, over all samples.
 Normalized batch_norm(const Values& x, const Values& scale, const Values& shift, std::int64_t area);
@@ -105,18 +117,19 @@ Values max_pool_gradient(const Values& output_gradient, const Values& x, const W
 
 // Attention.
 
-/// softmax(Q K^T / sqrt(features / heads)) V of each head, from [samples, tokens, 3 features]. A
-/// row has all of Q, then K, then V. Head j starts in column j x features / heads of each.
+/// softmax(Q K^T / sqrt(head size)) V of each head, from qkv [samples, tokens, widths.qkv()]. A row
+/// has all of Q, then K, then V. Head j starts in column j x head size of each; head j of queries
+/// has head j / widths.sharing() of keys and values.
 struct Attention {
   std::int64_t samples = 0;
   std::int64_t tokens = 0;
-  std::int64_t features = 0;
-  std::int64_t heads = 1;
-  bool causal = true;  ///< A token sees itself and those before it.
+  AttentionWidths widths;
+  bool causal = true;       ///< A token sees itself and those before it,
+  std::int64_t window = 0;  ///< of these the last `window`; 0 = all.
 };
 
 struct AttentionForward {
-  Values context;    ///< [samples, tokens, features].
+  Values context;    ///< [samples, tokens, widths.queries()].
   Values logsumexp;  ///< Logsumexp of the scores: [samples, heads, tokens].
 };
 
@@ -124,6 +137,16 @@ AttentionForward attention(const Values& qkv, const Attention& shape);
 /// Recomputes the probabilities from the scores and their logsumexp.
 Values attention_gradient(const Values& context_gradient, const Values& qkv,
                           const Values& logsumexp, const Attention& shape);
+
+/// Turns each head of each row: its numbers i and i + size / 2 by the row's position times
+/// base^(-2 i / size), backwards if `back`. Positions are rows modulo `tokens`.
+void rotate(Values& heads, std::int64_t columns, std::int64_t size, std::int64_t tokens,
+            double base, bool back);
+
+/// Some columns of a matrix, and the way back.
+Values taken_columns(const Values& matrix, std::int64_t columns, std::int64_t first,
+                     std::int64_t taken);
+void put_columns(Values& matrix, std::int64_t columns, std::int64_t first, const Values& put);
 
 // Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gates), over
 // [samples, tokens, ..] from zero states: c = forget x c' + input x cell, h = output x tanh(c).

@@ -67,6 +67,23 @@ NamedList backward_weight(const LayerNorm&, const WeightPass& pass) {
           {"shift", column_sums(pass.output_gradient, last_extent(pass.call.layer.input))}};
 }
 
+// rms_norm
+
+ForwardMade forward(const RmsNorm&, const ForwardPass& pass) {
+  Normalized norm = rms_norm(pass.input(), pass.parameter("scale"));
+  return {std::move(norm.output), {{"rstd", norm.rstd}}};
+}
+
+InputMade backward_input(const RmsNorm&, const InputPass& pass) {
+  return {rms_norm_input_gradient(pass.output_gradient, pass.input(), pass.kept("rstd"),
+                                  pass.parameter("scale"))};
+}
+
+NamedList backward_weight(const RmsNorm&, const WeightPass& pass) {
+  return {
+      {"scale", rms_norm_scale_gradient(pass.output_gradient, pass.input(), pass.kept("rstd"))}};
+}
+
 // lstm
 
 std::int64_t tokens_of(const ReferenceCall& call) {

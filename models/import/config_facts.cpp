@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/real_text.h"
 #include "base/some_of.h"
 
 namespace plumbline {
@@ -241,6 +242,35 @@ DropoutRates read_dropout(SectionReader& file, Diagnostics& problems) {
   return rates;
 }
 
+/// A number without error: rotary positions cost the same whatever their constants.
+std::optional<double> number_in(const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::scalar) return std::nullopt;
+  const RealText read = real_at_front(node.text);
+  if (read.used == 0 || read.used != node.text.size() || read.out_of_range) return std::nullopt;
+  return read.value;
+}
+
+void take_rotation(std::string_view key, const YamlNode& node, ConfigFacts& facts) {
+  const bool is_base = key == "rope_theta" || key == "rotary_emb_base";
+  const bool is_share = key == "partial_rotary_factor" || key == "rotary_pct";
+  if (!is_base && !is_share) return;
+  const auto value = number_in(node);
+  if (is_base && value && *value >= 1) facts.rotary_base = *value;
+  if (is_share && value && *value < 1) facts.partly_rotated = true;
+}
+
+/// The base of rotary positions and whether they turn whole heads, from the file or from its
+/// rope_parameters.
+void read_rotation(SectionReader& file, ConfigFacts& facts) {
+  if (const YamlNode* parameters = file.child("rope_parameters")) {
+    for (const YamlNode::Entry& entry : parameters->entries)
+      take_rotation(entry.key, entry.value, facts);
+  }
+  for (const char* key : {"rope_theta", "rotary_emb_base", "partial_rotary_factor", "rotary_pct"}) {
+    if (const YamlNode* node = file.child(key)) take_rotation(key, *node, facts);
+  }
+}
+
 /// Adds notes on dropout that is assumed, and on masks that are not kept.
 void add_dropout_notes(const TransformerShape& shape, const TransformerOptions& options,
                        std::vector<std::string>& notes) {
@@ -311,12 +341,14 @@ ConfigFacts read_config_facts(SectionReader& file, std::string_view family, Diag
     const YamlNode* node = file.child(key);
     if (node && !is_off(*node)) facts.quantized = true;
   }
+  read_rotation(file, facts);
   const std::vector<std::string> open = file.unread();
   const bool is_open = std::find(open.begin(), open.end(), "layer_types") != open.end();
   if (is_open && !is_plain_attention(*file.child("layer_types")))
     facts.unread.emplace_back("layer_types");
   for (const char* key : kActivationKeys) {
     const YamlNode* node = file.child(key);
+    if (node && node->kind == YamlNode::Kind::scalar) facts.activation = node->text;
     if (node && !std::binary_search(kActivations.begin(), kActivations.end(), node->text))
       facts.unread.emplace_back(key);
   }

@@ -46,6 +46,9 @@ struct ConfigFacts {
   DropoutRates dropout;
   std::vector<std::string> absent_dropout;  ///< Dropout keys of the family that the file lacks.
   double usual_dropout = 0;         ///< The default of the family's configuration class for them.
+  std::string activation;           ///< Of MLPs, as transformers names it; "" = not given.
+  double rotary_base = 0;           ///< Of rotary positions; 0 = not given.
+  bool partly_rotated = false;      ///< Rotary positions turn a part of each head.
   std::string dtype_key;            ///< "torch_dtype" or "dtype"; "" = neither.
   std::string dtype;                ///< As the file has it: "float32".
   bool quantized = false;           ///< quantization_config is there.

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "models/network/exact_elements.h"
@@ -15,7 +16,8 @@ namespace {
 // FLOPs. A matrix product or convolution costs two for each multiply-add, once in each of F, I and
 // W. Multiply-adds on padding, or on the zero state before the first token, count too. Adding a
 // bias and summing its gradient are not counted. The core of attention counts the whole square of
-// tokens, causal or not; its softmax is not counted. All other work is in this table.
+// tokens, causal or not, or with a window all its tokens for each; its softmax is not counted. All
+// other work is in this table.
 
 /// FLOPs for each element. exp, tanh and root count only the few instructions that they take.
 struct ElementCost {
@@ -26,7 +28,13 @@ struct ElementCost {
 
 constexpr ElementCost kReluCost{1, 1, 0};
 constexpr ElementCost kGeluCost{8, 14, 0};  ///< The tanh form.
+constexpr ElementCost kSiluCost{4, 8, 0};
+constexpr ElementCost kGateCost{1, 2, 0};      ///< The product of a gated MLP.
+constexpr ElementCost kRotationCost{3, 3, 0};  ///< For each number that turns.
 constexpr ElementCost kLayerNormCost{8, 11, 3};
+constexpr ElementCost kRmsNormCost{4, 8, 2};
+/// The same, where the gradient of the scale comes with I.
+constexpr ElementCost kHeadNormCost{4, 10, 0};
 constexpr ElementCost kBatchNormCost{8, 11,
                                      0};   ///< The sums of I are the gradients of scale, shift.
 constexpr ElementCost kAddCost{1, 1, 0};   ///< The residual, and its gradient on the way back.
@@ -39,6 +47,18 @@ constexpr ElementCost kPositionCost{1, 0, 1};
 /// Backward: scores recomputed, and the gradients of v, of the probabilities, of q and of k.
 constexpr std::int64_t kAttentionForwardProducts = 2;
 constexpr std::int64_t kAttentionBackwardProducts = 5;
+
+const ElementCost& cost_of(Activation activation) {
+  switch (activation) {
+    case Activation::gelu:
+      return kGeluCost;
+    case Activation::silu:
+      return kSiluCost;
+    case Activation::relu:
+      break;
+  }
+  return kReluCost;
+}
 
 using Extents = std::vector<std::int64_t>;
 
@@ -93,40 +113,68 @@ class Derivation {
     layer_.splits = true;
   }
 
+  void derive(const RmsNorm&) {
+    add_parameter("scale", {last()});
+    keep_statistic("rstd", rows_of(in()));
+    add_work(exact_elements(in()), kRmsNormCost);
+    layer_.splits = true;
+  }
+
   void derive(const AttentionBlock& kind) {
     const std::int64_t tokens = in().extents.front();
     const std::int64_t features = last();
-    add_inner_norm();
-    add_matrix("qkv.weight", 3 * features, features);
-    add_parameter("qkv.bias", {3 * features});
-    keep("qkv", {{tokens, 3 * features}});
+    const AttentionWidths widths = attention_widths(kind, features);
+    PLUMBLINE_CHECK(widths.heads % widths.kv_heads == 0, widths.heads, widths.kv_heads);
+    PLUMBLINE_CHECK(kind.window == 0 || kind.causal, kind.window);
+    AttentionBlock known = kind;
+    known.kv_heads = widths.kv_heads;
+    known.head_size = widths.head_size;
+    layer_.settings = known;
+    const Shape qkv{{tokens, widths.qkv()}};
+    const Shape turning{{tokens, widths.queries() + widths.keys()}};
+    add_inner_norm(kind.norm);
+    add_matrix("qkv.weight", widths.qkv(), features);
+    if (kind.bias != AttentionBias::none) add_parameter("qkv.bias", {widths.qkv()});
+    if (kind.qk_norm) {
+      layer_.parameters.push_back({"queries.scale", {{widths.head_size}}, true});
+      layer_.parameters.push_back({"keys.scale", {{widths.head_size}}, true});
+      keep_statistic("heads.rstd", {{tokens, widths.heads + widths.kv_heads}});
+      keep("heads.input", turning);
+      add_work(exact_elements(turning), kHeadNormCost);
+    }
+    if (kind.rotary > 0) add_work(exact_elements(turning), kRotationCost);
+    keep("qkv", qkv);
     keep_statistic("logsumexp", {{kind.heads, tokens}});
-    keep("context", in());
-    const SaturatingCount product = SaturatingCount(2) * tokens * tokens * features;
+    keep("context", {{tokens, widths.queries()}});
+    const std::int64_t seen = kind.window > 0 ? std::min(kind.window, tokens) : tokens;
+    const SaturatingCount product = SaturatingCount(2) * tokens * seen * widths.queries();
     forward_ += product * kAttentionForwardProducts;
     backward_input_ += product * kAttentionBackwardProducts;
-    add_matrix("projection.weight", features, features);
-    add_parameter("projection.bias", {features});
+    add_matrix("projection.weight", features, widths.queries());
+    if (kind.bias == AttentionBias::all) add_parameter("projection.bias", {features});
     add_work(exact_elements(in()), kAddCost);
-    leave("qkv.gradient", {{tokens, 3 * features}});
+    leave("qkv.gradient", qkv);
     leave("norm.output_gradient", in());
     layer_.splits = true;
   }
 
   void derive(const MlpBlock& kind) {
-    const std::int64_t hidden = kind.hidden == 0 ? 4 * last() : kind.hidden;
-    layer_.settings = MlpBlock{hidden};
-    const Shape inner = with_last(in(), hidden);
-    add_inner_norm();
-    add_matrix("up.weight", hidden, last());
-    add_parameter("up.bias", {hidden});
-    keep("hidden", inner);
-    add_work(exact_elements(inner), kGeluCost);
-    keep("gelu", inner);
-    add_matrix("down.weight", last(), hidden);
-    add_parameter("down.bias", {last()});
+    MlpBlock known = kind;
+    if (known.hidden == 0) known.hidden = 4 * last();
+    layer_.settings = known;
+    const Shape up = with_last(in(), known.up());
+    const Shape inner = with_last(in(), known.hidden);
+    add_inner_norm(kind.norm);
+    add_matrix("up.weight", known.up(), last());
+    if (kind.bias) add_parameter("up.bias", {known.up()});
+    keep("hidden", up);
+    add_work(exact_elements(inner), cost_of(kind.activation));
+    if (kind.gated) add_work(exact_elements(inner), kGateCost);
+    keep("activated", inner);
+    add_matrix("down.weight", last(), known.hidden);
+    if (kind.bias) add_parameter("down.bias", {last()});
     add_work(exact_elements(in()), kAddCost);
-    leave("hidden.gradient", inner);
+    leave("hidden.gradient", up);
     leave("norm.output_gradient", in());
     layer_.splits = true;
   }
@@ -149,7 +197,7 @@ class Derivation {
   void derive(const Head& kind) {
     const Shape logits = with_last(in(), kind.classes);
     if (kind.norm) {
-      add_inner_norm();
+      add_inner_norm(kind.norm_kind);
       leave("norm.output_gradient", in());
     }
     add_matrix("weight", kind.classes, last());
@@ -264,13 +312,14 @@ class Derivation {
   }
 
   /// The norm at the start of a block. Its output is kept.
-  void add_inner_norm() {
+  void add_inner_norm(NormKind kind) {
+    const bool is_centred = kind == NormKind::layer_norm;
     add_parameter("norm.scale", {last()});
-    add_parameter("norm.shift", {last()});
-    keep_statistic("norm.mean", rows_of(in()));
+    if (is_centred) add_parameter("norm.shift", {last()});
+    if (is_centred) keep_statistic("norm.mean", rows_of(in()));
     keep_statistic("norm.rstd", rows_of(in()));
     keep("norm.output", in());
-    add_work(exact_elements(in()), kLayerNormCost);
+    add_work(exact_elements(in()), is_centred ? kLayerNormCost : kRmsNormCost);
   }
 
   void add_batch_norm(const std::string& prefix, const Shape& shape) {

@@ -49,10 +49,17 @@ struct FindMisfit {
   std::optional<Misfit> operator()(const AttentionBlock& kind) const {
     if (shape.extents.size() != 2) return wants_sequence(shape);
     PLUMBLINE_CHECK(kind.heads >= 1, kind.heads);
-    if (shape.extents[1] % kind.heads == 0) return std::nullopt;
-    return Misfit{fmt::format("features that its {} heads divide", kind.heads),
-                  "every head gets an equal part of the features"};
+    if (kind.head_size == 0 && shape.extents[1] % kind.heads != 0) {
+      return Misfit{fmt::format("features that its {} heads divide", kind.heads),
+                    "every head gets an equal part of the features; else say head_size"};
+    }
+    const AttentionWidths widths = attention_widths(kind, shape.extents[1]);
+    if (kind.rotary == 0 || widths.head_size % 2 == 0) return std::nullopt;
+    return Misfit{
+        fmt::format("heads of an even size for its rotary positions, not of {}", widths.head_size),
+        "numbers turn in pairs: change heads or head_size, or take rotary out"};
   }
+  std::optional<Misfit> operator()(const RmsNorm&) const { return at_least_one(); }
   std::optional<Misfit> operator()(const MlpBlock&) const { return one_or_two(); }
   std::optional<Misfit> operator()(const Embedding&) const {
     return Misfit{"token ids", "an embedding stands first, after input: {tokens, vocabulary}"};

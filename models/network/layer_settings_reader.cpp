@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 
 namespace plumbline {
 namespace {
+
+constexpr std::string_view kQkv = "qkv";  ///< The bias of queries, keys and values alone.
 
 void take_count(SectionReader& section, std::string_view key, std::int64_t& value) {
   if (auto read = section.count(key)) value = read->value;
@@ -36,16 +39,65 @@ LayerSettings read_plain(SectionReader& /*section*/) {
   return Kind{};
 }
 
+/// The place of a word in a table of names.
+template <class Enum, std::size_t size>
+void take_word(SectionReader& section, std::string_view key, std::string_view noun,
+               const std::array<std::string_view, size>& names, Enum& value) {
+  const auto chosen = section.choice(key, noun);
+  if (!chosen) return;
+  const auto* const found = std::find(names.begin(), names.end(), chosen->value);
+  value = static_cast<Enum>(found - names.begin());
+}
+
+AttentionBias read_attention_bias(SectionReader& section) {
+  if (section.is_word("bias", kQkv)) {
+    section.child("bias");
+    return AttentionBias::qkv;
+  }
+  const auto bias = section.boolean("bias");
+  return bias && !bias->value ? AttentionBias::none : AttentionBias::all;
+}
+
 LayerSettings read_attention_block(SectionReader& section) {
-  AttentionBlock kind;
+  AttentionBlock kind;  // kv_heads and head_size absent = 0: derive_layer fills them in
   take_count(section, "heads", kind.heads);
   take_flag(section, "causal", kind.causal);
+  take_count(section, "kv_heads", kind.kv_heads);
+  take_count(section, "head_size", kind.head_size);
+  take_word(section, "norm", "norm", kNormKinds, kind.norm);
+  kind.bias = read_attention_bias(section);
+  take_flag(section, "qk_norm", kind.qk_norm);
+  const auto base = section.real("rotary");
+  if (base) kind.rotary = base->value;
+  take_count(section, "window", kind.window);
+  if (kind.kv_heads > 0 && kind.heads % kind.kv_heads != 0) {
+    section.error(section.mark_of("kv_heads"),
+                  fmt::format("{} is {}, which does not divide heads: {}",
+                              section.path_of("kv_heads"), kind.kv_heads, kind.heads),
+                  "each head of keys and values serves as many heads of queries");
+  }
+  if (base && base->value < 1) {
+    section.error(
+        base->mark,
+        fmt::format("{} is {}, which is not at least 1", section.path_of("rotary"), base->value),
+        "the base of the angles, such as 10000; absent = no rotary positions");
+  }
+  if (kind.window > 0 && !kind.causal) {
+    section.error(section.mark_of("window"),
+                  fmt::format("{} is {}, but causal is false: no token is before another",
+                              section.path_of("window"), kind.window),
+                  "a window is of the tokens before: leave one of the two out");
+  }
   return kind;
 }
 
 LayerSettings read_mlp_block(SectionReader& section) {
   MlpBlock kind;  // hidden absent = 0, which derive_layer reads as 4 x features
   take_count(section, "hidden", kind.hidden);
+  take_word(section, "activation", "activation", kActivationNames, kind.activation);
+  take_flag(section, "gated", kind.gated);
+  take_word(section, "norm", "norm", kNormKinds, kind.norm);
+  take_flag(section, "bias", kind.bias);
   return kind;
 }
 
@@ -59,7 +111,13 @@ LayerSettings read_embedding(SectionReader& section) {
 LayerSettings read_head(SectionReader& section) {
   Head kind;  // classes absent = 0: the reader fills in the vocabulary
   take_count(section, "classes", kind.classes);
-  take_flag(section, "norm", kind.norm);
+  const bool names_it = std::any_of(kNormKinds.begin(), kNormKinds.end(),
+                                    [&](auto name) { return section.is_word("norm", name); });
+  if (names_it) {
+    take_word(section, "norm", "norm", kNormKinds, kind.norm_kind);
+  } else {
+    take_flag(section, "norm", kind.norm);
+  }
   take_flag(section, "bias", kind.bias);
   return kind;
 }
@@ -119,8 +177,12 @@ const std::vector<KindFormat>& kind_formats() {
       {name(Relu{}), {}, {}, &read_plain<Relu>},
       {name(Gelu{}), {}, {}, &read_plain<Gelu>},
       {name(LayerNorm{}), {}, {}, &read_plain<LayerNorm>},
-      {name(AttentionBlock{}), {"heads", "causal"}, {}, &read_attention_block},
-      {name(MlpBlock{}), {"hidden"}, {}, &read_mlp_block},
+      {name(RmsNorm{}), {}, {}, &read_plain<RmsNorm>},
+      {name(AttentionBlock{}),
+       {"heads", "causal", "kv_heads", "head_size", "norm", "bias", "qk_norm", "rotary", "window"},
+       {},
+       &read_attention_block},
+      {name(MlpBlock{}), {"hidden", "activation", "gated", "norm", "bias"}, {}, &read_mlp_block},
       {name(Embedding{}), {"features", "positions"}, {"features"}, &read_embedding},
       {name(Head{}), {"classes", "norm", "bias"}, {}, &read_head},
       {name(Conv2d{}),
@@ -179,9 +241,35 @@ const SectionFormat& network_layer_format() {
              "The inner features: mlp_block (absent: 4 times its features), lstm."},
             {"heads",
              {count(1, kMaxExtent)},
-             "The heads of an attention_block; they divide its "
-             "features.",
+             "The heads of an attention_block; without head_size, they divide its features.",
              "1"},
+            {"kv_heads",
+             {count(1, kMaxExtent)},
+             "The heads of keys and values of an attention_block; they divide its heads; absent: "
+             "as many."},
+            {"head_size",
+             {count(1, kMaxExtent)},
+             "The numbers in a head of an attention_block; absent: features / heads."},
+            {"qk_norm",
+             {boolean()},
+             "Whether an attention_block normalizes each head of queries and keys, by an rms_norm.",
+             "false"},
+            {"rotary",
+             {real(1e15)},
+             "The base of the rotary positions of an attention_block, such as 10000; absent: "
+             "none."},
+            {"window",
+             {count(1, kMaxExtent)},
+             "How many tokens a token of an attention_block sees, itself included; absent: all."},
+            {"activation",
+             {words({kActivationNames.begin(), kActivationNames.end()})},
+             "The function in the middle of an mlp_block.",
+             "gelu"},
+            {"gated",
+             {boolean()},
+             "Whether an mlp_block is gated: its first product makes twice as many numbers, and "
+             "one half, activated, is a factor of the other.",
+             "false"},
             {"causal",
              {boolean()},
              "Whether a token of an attention_block sees only those before "
@@ -202,10 +290,14 @@ const SectionFormat& network_layer_format() {
              "What is added on each side: conv2d, max_pool.",
              "0"},
             {"bias",
-             {boolean()},
-             "Whether a bias is added: linear, conv2d (absent: true), head "
-             "(absent: false)."},
-            {"norm", {boolean()}, "Whether a head begins with a layer norm.", "true"},
+             {boolean(), word(kQkv)},
+             "Whether a bias is added: linear, conv2d, mlp_block, attention_block (absent: true), "
+             "head (absent: false). An attention_block may say qkv: to these alone."},
+            {"norm",
+             {boolean(), words({kNormKinds.begin(), kNormKinds.end()})},
+             "The norm at the start of an attention_block, an mlp_block or a head; a head may say "
+             "false.",
+             "layer_norm"},
             {"positions",
              {boolean()},
              "Whether an embedding adds a learned vector for each "

@@ -26,6 +26,7 @@ struct KindName {
   std::string_view operator()(const Flatten&) const { return "flatten"; }
   std::string_view operator()(const ResidualBlock&) const { return "residual_block"; }
   std::string_view operator()(const Lstm&) const { return "lstm"; }
+  std::string_view operator()(const RmsNorm&) const { return "rms_norm"; }
 };
 
 SaturatingCount exact_output_bytes(const Network& network, const NetworkLayer& layer,
@@ -65,6 +66,12 @@ std::string_view name(ElementType type) { return kElementTypes[static_cast<std::
 
 std::string_view kind_name(const LayerSettings& settings) {
   return std::visit(KindName{}, settings);
+}
+
+AttentionWidths attention_widths(const AttentionBlock& block, std::int64_t features) {
+  PLUMBLINE_CHECK(block.heads >= 1, block.heads);
+  return {block.heads, block.kv_heads > 0 ? block.kv_heads : block.heads,
+          block.head_size > 0 ? block.head_size : features / block.heads};
 }
 
 std::int64_t NetworkLayer::parameter_count() const {

@@ -51,14 +51,65 @@ struct Relu {};
 struct Gelu {};
 /// Normalizes over the last extent, epsilon 1e-5, with scale and shift.
 struct LayerNorm {};
+/// Divides by the root of the mean square over the last extent, epsilon 1e-5 under the root, and
+/// scales (Zhang and Sennrich 2019).
+struct RmsNorm {};
+
+/// How a block or a head normalizes its input: as LayerNorm, or as RmsNorm.
+enum class NormKind : std::uint8_t { layer_norm, rms_norm };
+inline constexpr std::array<std::string_view, 2> kNormKinds = {"layer_norm", "rms_norm"};
+
+/// The products of an attention block that add a bias.
+enum class AttentionBias : std::uint8_t { all, qkv, none };
+
 /// x + projection(attention(QKV(norm(x)))) over [tokens, features].
 struct AttentionBlock {
-  std::int64_t heads = 1;  ///< Divides the features.
+  std::int64_t heads = 1;
   bool causal = true;
+  std::int64_t kv_heads = 0;   ///< Heads of keys and values; divides the heads. 0 = heads.
+  std::int64_t head_size = 0;  ///< Numbers in a head. 0 = features / heads.
+  NormKind norm = NormKind::layer_norm;
+  AttentionBias bias = AttentionBias::all;
+  /// Each head of queries and keys is normalized as by RmsNorm, with one scale for all heads.
+  bool qk_norm = false;
+  /// The base b of rotary positions (Su et al. 2021): queries and keys of token t turn numbers i
+  /// and i + head_size / 2 by the angle t b^(-2 i / head_size). 0 = no rotation.
+  double rotary = 0;
+  std::int64_t window = 0;  ///< A token sees itself and window - 1 tokens before. 0 = all.
+
+  friend bool operator==(const AttentionBlock&, const AttentionBlock&) = default;
 };
-/// x + linear(gelu(linear(norm(x)))) over [tokens, features] or [features].
+
+/// The numbers of a token in the parts of an attention block. A row of qkv has all queries, then
+/// keys, then values, head after head.
+struct AttentionWidths {
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;
+  std::int64_t head_size = 1;
+
+  std::int64_t queries() const { return heads * head_size; }  ///< Also those of the context.
+  std::int64_t keys() const { return kv_heads * head_size; }
+  std::int64_t qkv() const { return queries() + 2 * keys(); }
+  std::int64_t sharing() const { return heads / kv_heads; }  ///< Queries' heads of one of keys.
+};
+/// Of a block whose input has so many features. Settings that are left open are filled in.
+AttentionWidths attention_widths(const AttentionBlock& block, std::int64_t features);
+
+/// The function in the middle of an MLP: the tanh form of gelu, x sigmoid(x), max(x, 0).
+enum class Activation : std::uint8_t { gelu, silu, relu };
+inline constexpr std::array<std::string_view, 3> kActivationNames = {"gelu", "silu", "relu"};
+
+/// x + down(activation(up(norm(x)))) over [tokens, features] or [features]. Gated, `up` makes
+/// twice as many numbers g, u, and activation(g) u goes down (Shazeer 2020).
 struct MlpBlock {
   std::int64_t hidden = 0;  ///< 0 = 4 x features.
+  Activation activation = Activation::gelu;
+  bool gated = false;
+  NormKind norm = NormKind::layer_norm;
+  bool bias = true;  ///< Of both products.
+
+  std::int64_t up() const { return gated ? 2 * hidden : hidden; }  ///< What `up` makes.
+  friend bool operator==(const MlpBlock&, const MlpBlock&) = default;
 };
 /// Token ids to [tokens, features]; the vocabulary is that of the network's input.
 struct Embedding {
@@ -72,6 +123,7 @@ struct Head {
   std::int64_t classes = 0;
   bool norm = true;
   bool bias = false;
+  NormKind norm_kind = NormKind::layer_norm;
 };
 /// Square kernels over [channels, height, width].
 struct Conv2d {
@@ -108,7 +160,7 @@ struct Lstm {
 
 using LayerSettings =
     std::variant<Linear, Relu, Gelu, LayerNorm, AttentionBlock, MlpBlock, Embedding, Head, Conv2d,
-                 MaxPool, BatchNorm, Flatten, ResidualBlock, Lstm>;
+                 MaxPool, BatchNorm, Flatten, ResidualBlock, Lstm, RmsNorm>;
 
 /// The kind as network files spell it: "linear", "attention_block", ...
 std::string_view kind_name(const LayerSettings& settings);
@@ -175,10 +227,11 @@ Bytes left_bytes(const Network& network, const NetworkLayer& layer, std::int64_t
 Bytes parameter_bytes(const Network& network, const NetworkLayer& layer);
 
 /// Derives all fields of a layer but its name from settings and input. Fills in settings that are
-/// left open. Requires: counts of the settings >= 1, paddings >= 0. Errors: the shape or the ids do
+/// left open. Requires: counts of the settings >= 1, paddings >= 0, heads of keys that divide the
+/// heads, no window without order. Errors: the shape or the ids do
 /// not suit the kind (`[3, 32, 32]` for an attention block, heads that do not divide the features,
-/// a kernel larger than the padded picture); products beyond 2^53. The message does not name the
-/// layer; its mark is `mark`.
+/// rotation of an odd head, a kernel larger than the padded picture);
+/// products beyond 2^53. The message does not name the layer; its mark is `mark`.
 Result<NetworkLayer> derive_layer(const LayerSettings& settings, const NetworkInput& input,
                                   const Mark& mark);
 

@@ -23,10 +23,10 @@ struct Rare {
 /// times on every machine.
 struct Noise {
   double spread = 0;         ///< Relative standard deviation of a log-normal factor of mean 1.
-  Rare stragglers;           ///< Of ops.
+  Rare stragglers{};         ///< Of ops.
   double device_spread = 0;  ///< The same as `spread`, of devices.
-  Rare slow_devices;
-  Rare slow_links;  ///< Between two devices, both ways, or network cards.
+  Rare slow_devices{};
+  Rare slow_links{};  ///< Between two devices, both ways, or network cards.
   std::uint64_t seed = 1;
 
   /// Whether devices, or links, differ from run to run.

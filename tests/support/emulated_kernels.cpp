@@ -339,6 +339,7 @@ struct Named {
 #include "calibrate/cuda/kernels/embedding.cu"
 #include "calibrate/cuda/kernels/fused_attention.cu"
 #include "calibrate/cuda/kernels/gemm.cu"
+#include "calibrate/cuda/kernels/heads.cu"
 #include "calibrate/cuda/kernels/image.cu"
 #include "calibrate/cuda/kernels/loss.cu"
 #include "calibrate/cuda/kernels/lstm.cu"

@@ -201,6 +201,19 @@ struct Small {
   std::int64_t batch = 1;
 };
 
+/// Attention of today's language models: heads share keys, are normalized and turn.
+AttentionBlock grouped(std::int64_t heads, std::int64_t kv_heads, std::int64_t head_size,
+                       std::int64_t window) {
+  return {.heads = heads,
+          .kv_heads = kv_heads,
+          .head_size = head_size,
+          .norm = NormKind::rms_norm,
+          .bias = AttentionBias::qkv,
+          .qk_norm = true,
+          .rotary = 10000,
+          .window = window};
+}
+
 /// Layers of every kind, none of a size that fits tiles. Attention has the three widths in which it
 /// is fused.
 std::vector<Small> small_layers() {
@@ -210,13 +223,21 @@ std::vector<Small> small_layers() {
           {Gelu{}, {77}, 3},
           {Flatten{}, {2, 3, 5}, 2},
           {LayerNorm{}, {50, 72}, 3},
+          {RmsNorm{}, {50, 72}, 3},
           {AttentionBlock{2, true}, {70, 64}, 1},
           {AttentionBlock{1, false}, {81, 64}, 1},
           {AttentionBlock{1, true}, {70, 128}, 1},
           {AttentionBlock{3, true}, {5, 15}, 3},
+          {grouped(4, 2, 32, 40), {70, 64}, 2},
+          {grouped(6, 2, 64, 0), {37, 48}, 1},
+          {grouped(2, 1, 128, 9), {70, 64}, 1},
+          {grouped(4, 2, 6, 3), {9, 24}, 2},
           {MlpBlock{0}, {7, 24}, 3},
+          {MlpBlock{36, Activation::silu, true, NormKind::rms_norm, false}, {7, 24}, 3},
+          {MlpBlock{9, Activation::relu}, {7, 24}, 2},
           {Embedding{50, 24, true}, {12}, 3},
           {Head{300, true, true}, {7, 24}, 2},
+          {Head{90, true, false, NormKind::rms_norm}, {7, 24}, 2},
           {Conv2d{12, 3, 1, 1, true}, {8, 9, 8}, 4},
           {Conv2d{5, 3, 2, 1, true}, {7, 13, 12}, 2},
           {Conv2d{66, 1, 1, 0, false}, {3, 9, 8}, 2},

@@ -33,12 +33,12 @@ __device__ void to_fp32(float* y, const T* x, long long count) {
   for (long long i = grid_first(); i < count; i += grid_step()) y[i] = to_float(x[i]);
 }
 
-/// Sets each of `rows` rows to the bias, plus the skip's row if there is one. A product is then
-/// added.
+/// Sets each of `rows` rows to the bias plus the skip's row, of which one may be absent. A product
+/// is then added.
 template <class T>
 __device__ void bias_rows(T* y, const T* bias, const T* skip, long long rows, long long columns) {
   for (long long i = grid_first(); i < rows * columns; i += grid_step()) {
-    const float b = to_float(bias[i % columns]);
+    const float b = bias == nullptr ? 0.0F : to_float(bias[i % columns]);
     store(y[i], skip == nullptr ? b : b + to_float(skip[i]));
   }
 }
@@ -95,6 +95,66 @@ __device__ void gelu_gradient(T* x_gradient, const T* y_gradient, const T* x, lo
   }
 }
 
+__device__ inline float logistic(float x) { return 1.0F / (1.0F + expf(-x)); }
+
+template <class T>
+__device__ void silu(T* y, const T* x, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step()) {
+    const float value = to_float(x[i]);
+    store(y[i], value * logistic(value));
+  }
+}
+
+__device__ inline float silu_slope(float x) {
+  const float share = logistic(x);
+  return share * (1.0F + x * (1.0F - share));
+}
+
+/// It may be in place.
+template <class T>
+__device__ void silu_gradient(T* x_gradient, const T* y_gradient, const T* x, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step())
+    store(x_gradient[i], to_float(y_gradient[i]) * silu_slope(to_float(x[i])));
+}
+
+// The gates of MLPs. `activation` is 0 for gelu, 1 for silu, 2 for relu, as in the enumeration.
+
+__device__ inline float activated(float x, int activation) {
+  if (activation == 0) return x * gelu_share(x);
+  if (activation == 1) return x * logistic(x);
+  return x > 0 ? x : 0.0F;
+}
+
+__device__ inline float activation_slope(float x, int activation) {
+  if (activation == 1) return silu_slope(x);
+  if (activation == 2) return x > 0 ? 1.0F : 0.0F;
+  const float share = gelu_share(x);
+  const float u_slope = kGeluFactor * (1.0F + 3.0F * kGeluCube * x * x);
+  return share + 2.0F * x * share * (1.0F - share) * u_slope;
+}
+
+/// activation(g) u of rows that hold `hidden` numbers g, then as many u.
+template <class T>
+__device__ void gate(T* y, const T* gate_and_up, int activation, long long rows, long long hidden) {
+  for (long long i = grid_first(); i < rows * hidden; i += grid_step()) {
+    const T* const g = gate_and_up + i / hidden * 2 * hidden + i % hidden;
+    store(y[i], activated(to_float(g[0]), activation) * to_float(g[hidden]));
+  }
+}
+
+template <class T>
+__device__ void gate_gradient(T* gate_and_up_gradient, const T* y_gradient, const T* gate_and_up,
+                              int activation, long long rows, long long hidden) {
+  for (long long i = grid_first(); i < rows * hidden; i += grid_step()) {
+    const long long at = i / hidden * 2 * hidden + i % hidden;
+    const float g = to_float(gate_and_up[at]);
+    const float u = to_float(gate_and_up[at + hidden]);
+    const float gradient = to_float(y_gradient[i]);
+    store(gate_and_up_gradient[at], gradient * u * activation_slope(g, activation));
+    store(gate_and_up_gradient[at + hidden], gradient * activated(g, activation));
+  }
+}
+
 }  // namespace plumbline::kernels
 
 PLUMBLINE_KERNEL(fill, (Element * y, float value, long long count), (y, value, count))
@@ -115,5 +175,18 @@ PLUMBLINE_KERNEL(gelu_gradient,
                  (Element * x_gradient, const Element* y_gradient, const Element* x,
                   long long count),
                  (x_gradient, y_gradient, x, count))
+PLUMBLINE_KERNEL(silu, (Element * y, const Element* x, long long count), (y, x, count))
+PLUMBLINE_KERNEL(silu_gradient,
+                 (Element * x_gradient, const Element* y_gradient, const Element* x,
+                  long long count),
+                 (x_gradient, y_gradient, x, count))
+PLUMBLINE_KERNEL(gate,
+                 (Element * y, const Element* gate_and_up, int activation, long long rows,
+                  long long hidden),
+                 (y, gate_and_up, activation, rows, hidden))
+PLUMBLINE_KERNEL(gate_gradient,
+                 (Element * gate_and_up_gradient, const Element* y_gradient,
+                  const Element* gate_and_up, int activation, long long rows, long long hidden),
+                 (gate_and_up_gradient, y_gradient, gate_and_up, activation, rows, hidden))
 PLUMBLINE_KERNEL(from_fp32, (Element * y, const float* x, long long count), (y, x, count))
 PLUMBLINE_KERNEL(to_fp32, (float* y, const Element* x, long long count), (y, x, count))

@@ -8,19 +8,27 @@ namespace plumbline::kernels {
 
 // Blocks have 128 threads. A warp has 16 of 64 queries (of 64 keys for the gradients of keys and
 // values), and all warps go through the others tile by tile. A grid has one block per 64 of these
-// (x), per head (y) and per sample (z, every gridDim.z-th). D is at least the head size; columns
-// beyond it are zero. Sums are fp32; probabilities and their gradients are bf16 in products.
+// (x), per head of theirs (y) and per sample (z, every gridDim.z-th). D is at least the head size;
+// columns beyond it are zero. Sums are fp32; probabilities and their gradients are bf16 in
+// products.
 
 constexpr int kAttentionRows = 64;
 constexpr float kUnseen = -1e30F;
 
-/// Row t of qkv holds all of Q, K and V, `features` columns each. In each, head j begins at column
-/// j x head_size. Head sizes are multiples of 8.
+/// Row t of qkv holds all of Q (`queries` columns), then K and V (`keys` columns each). In each,
+/// head j begins at column j x head_size; head j of queries sees head j / sharing of keys and
+/// values. Head sizes are multiples of 8.
 struct AttentionShape {
-  long long batch, tokens, features;
-  int head_size;
+  long long batch, tokens, queries, keys;
+  long long window;  ///< The most keys that a query sees; 0 = all.
+  int head_size, sharing;
   int causal;
   float factor;  ///< The factor of the scores.
+
+  __device__ long long stride() const { return queries + 2 * keys; }
+  __device__ bool sees(long long query, long long key) const {
+    return key < tokens && (causal == 0 || key <= query) && (window == 0 || key > query - window);
+  }
 };
 
 /// 16 bytes.
@@ -87,32 +95,38 @@ struct SharedRows {
   __device__ void operator()(int k, unsigned (&to)[4]) const { tile.left(to, row, 16 * k); }
 };
 
-/// The start of a head of a sample: in qkv, in context, and in tensors with one number per row.
+/// The start of a head of queries of a sample, and of its keys and values, all in qkv; of the head
+/// in context, and in tensors with one number per row.
 struct HeadPlace {
-  long long in_qkv, in_context, in_rows;
+  long long queries, keys, values, in_context, in_rows;
 };
 
-__device__ inline HeadPlace head_place(long long sample, const AttentionShape& shape) {
-  const long long column = static_cast<long long>(blockIdx.y) * shape.head_size;
-  return {sample * shape.tokens * 3 * shape.features + column,
-          sample * shape.tokens * shape.features + column,
-          (sample * gridDim.y + blockIdx.y) * shape.tokens};
+/// `heads` is the number of all heads of queries.
+__device__ inline HeadPlace head_place(long long sample, long long head, long long heads,
+                                       const AttentionShape& shape) {
+  const long long row = sample * shape.tokens * shape.stride();
+  const long long keys = row + shape.queries + head / shape.sharing * shape.head_size;
+  return {row + head * shape.head_size, keys, keys + shape.keys,
+          sample * shape.tokens * shape.queries + head * shape.head_size,
+          (sample * heads + head) * shape.tokens};
 }
 
-/// The block's first query, and the end of the keys that its queries see.
+/// The block's first query, and the keys [from, end) that its queries see.
 struct QueryRows {
-  long long first, end;
+  long long first, from, end;
 };
 
-/// If causal, the last rows take longest, so they begin first.
+/// If causal, the last rows take longest, so they begin first. Every query sees one of the 64 keys
+/// from `from` on.
 __device__ inline QueryRows query_rows(const AttentionShape& shape) {
   const long long first = static_cast<long long>(gridDim.x - 1 - blockIdx.x) * kAttentionRows;
   const long long behind = first + kAttentionRows;
-  return {first, shape.causal != 0 && behind < shape.tokens ? behind : shape.tokens};
+  const bool is_cut = shape.window > 0 && first + 1 > shape.window;
+  return {first, is_cut ? first + 1 - shape.window : 0,
+          shape.causal != 0 && behind < shape.tokens ? behind : shape.tokens};
 }
 
-/// Writes context [batch, tokens, features] and logsumexp [batch, heads, tokens] from qkv [batch,
-/// tokens, 3 features].
+/// Writes context [batch, tokens, queries] and logsumexp [batch, heads, tokens] from qkv.
 template <int D>
 __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* qkv,
                                   AttentionShape shape) {
@@ -121,14 +135,13 @@ __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* q
   const WarpTile<D> values{keys.rows + kKeys * WarpTile<D>::kPitch};
   const int warp = static_cast<int>(threadIdx.x) / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  const long long stride = 3 * shape.features;
-  const auto [first, end] = query_rows(shape);
+  const long long stride = shape.stride();
+  const auto [first, from, end] = query_rows(shape);
   const long long own = first + warp * 16;
   const float factor = shape.factor * kLog2E;
   for (long long sample = blockIdx.z; sample < shape.batch; sample += gridDim.z) {
-    const HeadPlace head = head_place(sample, shape);
-    const Bf16* const q = qkv + head.in_qkv;
-    load_tile(keys, kAttentionRows, q, stride, first, shape);
+    const HeadPlace head = head_place(sample, blockIdx.y, gridDim.y, shape);
+    load_tile(keys, kAttentionRows, qkv + head.queries, stride, first, shape);
     __syncthreads();
     KeptRows<D> queries;
     queries.load(keys, warp * 16);
@@ -136,9 +149,9 @@ __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* q
     float sums[D / 8][4] = {};
     float max[2] = {kUnseen, kUnseen};
     float total[2] = {};  // over the scores that this lane has seen
-    for (long long key = 0; key < end; key += kKeys) {
-      load_tile(keys, kKeys, q + shape.features, stride, key, shape);
-      load_tile(values, kKeys, q + 2 * shape.features, stride, key, shape);
+    for (long long key = from; key < end; key += kKeys) {
+      load_tile(keys, kKeys, qkv + head.keys, stride, key, shape);
+      load_tile(values, kKeys, qkv + head.values, stride, key, shape);
       __syncthreads();
       float scores[kKeys / 8][4] = {};
       multiply_rows(scores, queries, keys);
@@ -150,8 +163,7 @@ __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* q
         for (int j = 0; j < kKeys / 8; ++j) {
           for (int i = 2 * half; i < 2 * half + 2; ++i) {
             const long long column = key + 8 * j + lane % 4 * 2 + i % 2;
-            const bool is_seen = column < shape.tokens && (shape.causal == 0 || column <= row);
-            scores[j][i] = is_seen ? scores[j][i] * factor : kUnseen;
+            scores[j][i] = shape.sees(row, column) ? scores[j][i] * factor : kUnseen;
             largest = scores[j][i] > largest ? scores[j][i] : largest;
           }
         }
@@ -183,7 +195,7 @@ __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* q
       if (lane % 4 == 0 && row < shape.tokens)
         logsumexp[head.in_rows + row] = max[half] / kLog2E + logf(total[half]);
     }
-    store_rows<D>(context + head.in_context, shape.features, own, sums, share, shape);
+    store_rows<D>(context + head.in_context, shape.queries, own, sums, share, shape);
   }
 }
 
@@ -201,24 +213,23 @@ __device__ void attention_query_gradient(Bf16* qkv_gradient, float* products,
   const WarpTile<D> values{keys.rows + kKeys * WarpTile<D>::kPitch};
   const int warp = static_cast<int>(threadIdx.x) / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  const long long stride = 3 * shape.features;
-  const auto [first, end] = query_rows(shape);
+  const long long stride = shape.stride();
+  const auto [first, from, end] = query_rows(shape);
   const long long own = first + warp * 16;
   for (long long sample = blockIdx.z; sample < shape.batch; sample += gridDim.z) {
-    const HeadPlace head = head_place(sample, shape);
-    const Bf16* const q = qkv + head.in_qkv;
+    const HeadPlace head = head_place(sample, blockIdx.y, gridDim.y, shape);
     KeptRows<D> queries;
-    load_tile(rows, kAttentionRows, q, stride, first, shape);
+    load_tile(rows, kAttentionRows, qkv + head.queries, stride, first, shape);
     __syncthreads();
     queries.load(rows, warp * 16);
     __syncthreads();
     KeptRows<D> gradients;
-    load_tile(rows, kAttentionRows, context_gradient + head.in_context, shape.features, first,
+    load_tile(rows, kAttentionRows, context_gradient + head.in_context, shape.queries, first,
               shape);
     __syncthreads();
     gradients.load(rows, warp * 16);
     __syncthreads();
-    load_tile(rows, kAttentionRows, context + head.in_context, shape.features, first, shape);
+    load_tile(rows, kAttentionRows, context + head.in_context, shape.queries, first, shape);
     __syncthreads();
     float product[2] = {};
     PLUMBLINE_UNROLL
@@ -237,9 +248,9 @@ __device__ void attention_query_gradient(Bf16* qkv_gradient, float* products,
       if (lane % 4 == 0) products[head.in_rows + row] = product[half];
     }
     float sums[D / 8][4] = {};
-    for (long long key = 0; key < end; key += kKeys) {
-      load_tile(keys, kKeys, q + shape.features, stride, key, shape);
-      load_tile(values, kKeys, q + 2 * shape.features, stride, key, shape);
+    for (long long key = from; key < end; key += kKeys) {
+      load_tile(keys, kKeys, qkv + head.keys, stride, key, shape);
+      load_tile(values, kKeys, qkv + head.values, stride, key, shape);
       __syncthreads();
       float scores[kKeys / 8][4] = {};
       multiply_rows(scores, queries, keys);
@@ -252,9 +263,10 @@ __device__ void attention_query_gradient(Bf16* qkv_gradient, float* products,
           const int half = i / 2;
           const long long row = own + lane / 4 + 8 * half;
           const long long column = key + 8 * j + lane % 4 * 2 + i % 2;
-          const bool is_seen = column < shape.tokens && (shape.causal == 0 || column <= row);
           const float probability =
-              is_seen ? exp2f(scores[j][i] * (shape.factor * kLog2E) - normalizer[half]) : 0.0F;
+              shape.sees(row, column)
+                  ? exp2f(scores[j][i] * (shape.factor * kLog2E) - normalizer[half])
+                  : 0.0F;
           changes[j][i] = probability * (changes[j][i] - product[half]);
         }
       }
@@ -262,11 +274,11 @@ __device__ void attention_query_gradient(Bf16* qkv_gradient, float* products,
       __syncthreads();
     }
     const float factors[2] = {shape.factor, shape.factor};
-    store_rows<D>(qkv_gradient + head.in_qkv, stride, own, sums, factors, shape);
+    store_rows<D>(qkv_gradient + head.queries, stride, own, sums, factors, shape);
   }
 }
 
-/// Writes the gradients of K and V in qkv_gradient.
+/// Writes the gradients of K and V in qkv_gradient: sums over all heads of queries that share them.
 template <int D>
 __device__ void attention_key_gradient(Bf16* qkv_gradient, const float* products,
                                        const Bf16* context_gradient, const Bf16* qkv,
@@ -281,19 +293,27 @@ __device__ void attention_key_gradient(Bf16* qkv_gradient, const float* products
   float* const of_rows = normalizers + kQueries;
   const int warp = static_cast<int>(threadIdx.x) / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  const long long stride = 3 * shape.features;
+  const long long stride = shape.stride();
   const long long first = static_cast<long long>(blockIdx.x) * kAttentionRows;
   const long long own = first + warp * 16;
+  const long long heads = static_cast<long long>(gridDim.y) * shape.sharing;
+  // The queries [from, end) that see any of the block's keys.
+  const long long from = shape.causal != 0 ? first : 0;
+  const long long behind = first + kAttentionRows - 1 + shape.window;
+  const long long end = shape.window > 0 && behind < shape.tokens ? behind : shape.tokens;
+  const long long tiles = (end - from + kQueries - 1) / kQueries;
   for (long long sample = blockIdx.z; sample < shape.batch; sample += gridDim.z) {
-    const HeadPlace head = head_place(sample, shape);
-    const Bf16* const q = qkv + head.in_qkv;
-    load_tile(keys, kAttentionRows, q + shape.features, stride, first, shape);
-    load_tile(values, kAttentionRows, q + 2 * shape.features, stride, first, shape);
+    const long long first_head = static_cast<long long>(blockIdx.y) * shape.sharing;
+    const HeadPlace shared_head = head_place(sample, first_head, heads, shape);
+    load_tile(keys, kAttentionRows, qkv + shared_head.keys, stride, first, shape);
+    load_tile(values, kAttentionRows, qkv + shared_head.values, stride, first, shape);
     float key_sums[D / 8][4] = {};
     float value_sums[D / 8][4] = {};
-    for (long long query = shape.causal != 0 ? first : 0; query < shape.tokens; query += kQueries) {
-      load_tile(queries, kQueries, q, stride, query, shape);
-      load_tile(gradients, kQueries, context_gradient + head.in_context, shape.features, query,
+    for (long long tile = 0; tile < tiles * shape.sharing; ++tile) {
+      const HeadPlace head = head_place(sample, first_head + tile / tiles, heads, shape);
+      const long long query = from + tile % tiles * kQueries;
+      load_tile(queries, kQueries, qkv + head.queries, stride, query, shape);
+      load_tile(gradients, kQueries, context_gradient + head.in_context, shape.queries, query,
                 shape);
       for (int i = static_cast<int>(threadIdx.x); i < kQueries; i += static_cast<int>(blockDim.x)) {
         const bool is_there = query + i < shape.tokens;
@@ -313,8 +333,7 @@ __device__ void attention_key_gradient(Bf16* qkv_gradient, const float* products
           const long long row = own + lane / 4 + 8 * (i / 2);
           const int of_query = 8 * j + lane % 4 * 2 + i % 2;
           const long long column = query + of_query;
-          const bool is_seen =
-              row < shape.tokens && column < shape.tokens && (shape.causal == 0 || row <= column);
+          const bool is_seen = column < shape.tokens && shape.sees(column, row);
           const float probability =
               is_seen ? exp2f(probabilities[j][i] * (shape.factor * kLog2E) - normalizers[of_query])
                       : 0.0F;
@@ -328,9 +347,8 @@ __device__ void attention_key_gradient(Bf16* qkv_gradient, const float* products
     }
     const float factors[2] = {shape.factor, shape.factor};
     const float ones[2] = {1.0F, 1.0F};
-    Bf16* const to = qkv_gradient + head.in_qkv;
-    store_rows<D>(to + shape.features, stride, own, key_sums, factors, shape);
-    store_rows<D>(to + 2 * shape.features, stride, own, value_sums, ones, shape);
+    store_rows<D>(qkv_gradient + shared_head.keys, stride, own, key_sums, factors, shape);
+    store_rows<D>(qkv_gradient + shared_head.values, stride, own, value_sums, ones, shape);
   }
 }
 

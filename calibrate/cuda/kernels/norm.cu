@@ -1,11 +1,14 @@
-// Norms over rows, and sums over columns in two steps.
+// Norms over rows, and sums over columns.
 //
 // SPDX-License-Identifier: MIT
+#include "calibrate/cuda/kernels/column_sums.h"
 #include "calibrate/cuda/kernels/element.h"
 
 namespace plumbline::kernels {
 
 constexpr float kNormEpsilon = 1e-5F;
+
+// A norm without `mean` is an rms norm: its mean counts as zero, and it has no shift.
 
 /// y = scale (x - mean) rstd + shift with rstd = 1 / sqrt(variance + 1e-5). One block per row of
 /// `features`. Writes mean and rstd.
@@ -15,9 +18,12 @@ __device__ void layer_norm(T* y, float* mean, float* rstd, const T* x, const T* 
   const T* from = x + blockIdx.x * features;
   T* to = y + blockIdx.x * features;
   const auto count = static_cast<float>(features);
-  float sum = 0;
-  for (long long i = threadIdx.x; i < features; i += blockDim.x) sum += to_float(from[i]);
-  const float middle = block_sum(sum) / count;
+  float middle = 0;
+  if (mean != nullptr) {
+    float sum = 0;
+    for (long long i = threadIdx.x; i < features; i += blockDim.x) sum += to_float(from[i]);
+    middle = block_sum(sum) / count;
+  }
   float squares = 0;
   for (long long i = threadIdx.x; i < features; i += blockDim.x) {
     const float off = to_float(from[i]) - middle;
@@ -26,22 +32,24 @@ __device__ void layer_norm(T* y, float* mean, float* rstd, const T* x, const T* 
   const float factor = 1.0F / sqrtf(block_sum(squares) / count + kNormEpsilon);
   for (long long i = threadIdx.x; i < features; i += blockDim.x) {
     const float normed = (to_float(from[i]) - middle) * factor;
-    store(to[i], to_float(scale[i]) * normed + to_float(shift[i]));
+    const float scaled = to_float(scale[i]) * normed;
+    store(to[i], shift == nullptr ? scaled : scaled + to_float(shift[i]));
   }
   if (threadIdx.x == 0) {
-    mean[blockIdx.x] = middle;
+    if (mean != nullptr) mean[blockIdx.x] = middle;
     rstd[blockIdx.x] = factor;
   }
 }
 
 /// With n = (x - mean) rstd and g = scale x output gradient, writes rstd (g - mean(g) - n mean(g
-/// n)), plus the skip's row if there is one. One block per row.
+/// n)), plus the skip's row if there is one; without a mean, mean(g) counts as zero. One block per
+/// row.
 template <class T>
 __device__ void layer_norm_input_gradient(T* x_gradient, const T* y_gradient, const T* skip,
                                           const T* x, const float* mean, const float* rstd,
                                           const T* scale, long long features) {
   const long long row = blockIdx.x * features;
-  const float middle = mean[blockIdx.x];
+  const float middle = mean == nullptr ? 0.0F : mean[blockIdx.x];
   const float factor = rstd[blockIdx.x];
   float sum = 0;
   float sum_with_n = 0;
@@ -51,7 +59,7 @@ __device__ void layer_norm_input_gradient(T* x_gradient, const T* y_gradient, co
     sum += g;
     sum_with_n += g * n;
   }
-  const float mean_g = block_sum(sum) / static_cast<float>(features);
+  const float mean_g = mean == nullptr ? 0.0F : block_sum(sum) / static_cast<float>(features);
   const float mean_gn = block_sum(sum_with_n) / static_cast<float>(features);
   for (long long i = threadIdx.x; i < features; i += blockDim.x) {
     const float n = (to_float(x[row + i]) - middle) * factor;
@@ -59,35 +67,6 @@ __device__ void layer_norm_input_gradient(T* x_gradient, const T* y_gradient, co
     const float gradient = factor * (g - mean_g - n * mean_gn);
     store(x_gradient[row + i], skip == nullptr ? gradient : gradient + to_float(skip[row + i]));
   }
-}
-
-// Sums over columns. First blocks sum `chunk` rows each into partial sums [chunks, columns], then
-// these are added up in order. A block is 32 columns wide, grid.x is along the columns and grid.y
-// along the chunks.
-
-constexpr unsigned kColumns = 32;
-
-/// Sums term(row, column) over this block's rows; one float of shared memory per thread.
-template <class Term>
-__device__ void partial_sums(float* partial, long long rows, long long columns, long long chunk,
-                             const Term& term) {
-  const unsigned along = threadIdx.x % kColumns;
-  const unsigned down = threadIdx.x / kColumns;
-  const long long column = static_cast<long long>(blockIdx.x) * kColumns + along;
-  const long long first = blockIdx.y * chunk;
-  const long long last = first + chunk < rows ? first + chunk : rows;
-  float sum = 0;
-  if (column < columns) {
-    for (long long row = first + down; row < last; row += blockDim.x / kColumns)
-      sum += term(row, column);
-  }
-  shared[threadIdx.x] = sum;
-  __syncthreads();
-  if (down == 0 && column < columns) {
-    for (unsigned i = threadIdx.x + kColumns; i < blockDim.x; i += kColumns) sum += shared[i];
-    partial[blockIdx.y * columns + column] = sum;
-  }
-  __syncthreads();  // before shared memory is used again
 }
 
 template <class T>
@@ -105,7 +84,8 @@ __device__ void scale_partial_sums(float* partial, const T* y_gradient, const T*
                                    long long features, long long chunk) {
   partial_sums(partial, rows, features, chunk, [&](long long row, long long column) {
     const long long at = row * features + column;
-    return to_float(y_gradient[at]) * ((to_float(x[at]) - mean[row]) * rstd[row]);
+    const float middle = mean == nullptr ? 0.0F : mean[row];
+    return to_float(y_gradient[at]) * ((to_float(x[at]) - middle) * rstd[row]);
   });
 }
 

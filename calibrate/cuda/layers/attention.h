@@ -10,10 +10,10 @@
 namespace plumbline::cuda {
 
 struct AttentionTensors {
-  CUdeviceptr context = 0;    ///< [batch, tokens, features].
+  CUdeviceptr context = 0;    ///< [batch, tokens, widths.queries()].
   CUdeviceptr logsumexp = 0;  ///< logsumexp of the scores: fp32 [batch, heads, tokens].
-  /// [batch, tokens, 3 features]: a row holds all of Q, then K, then V, and head j lies in columns
-  /// j x head size onwards of each.
+  /// [batch, tokens, widths.qkv()]: a row holds all of Q, then K, then V, and head j lies in
+  /// columns j x head size onwards of each.
   CUdeviceptr qkv = 0;
 };
 

@@ -106,9 +106,10 @@ class FlattenLayer : public CudaLayer {
   std::size_t bytes_;
 };
 
-class LayerNormLayer : public CudaLayer {
+/// A layer norm or an rms norm.
+class NormLayer : public CudaLayer {
  public:
-  explicit LayerNormLayer(const LayerSite& site)
+  explicit NormLayer(const LayerSite& site)
       : norm_(norm_slots(site.layer), site.type, site.rows()),
         partial_(site.fp32_scratch(partial_floats(site.rows()))) {}
 
@@ -131,31 +132,44 @@ class MlpLayer : public CudaLayer {
  public:
   MlpLayer(const MlpBlock& settings, const LayerSite& site)
       : slots_(mlp_slots(site.layer)),
+        settings_(settings),
         type_(site.type),
         norm_(slots_.norm, site.type, site.rows()),
-        up_(site.type, site.rows().rows, site.rows().columns, settings.hidden),
+        up_(site.type, site.rows().rows, site.rows().columns, settings.up()),
         down_(site.type, site.rows().rows, settings.hidden, site.rows().columns),
+        gated_gradient_(site.scratch(settings.gated ? middle().elements() : 0)),
         partial_(site.fp32_scratch(
             std::max(partial_floats(up_.output()), partial_floats(down_.output())))) {
-    up_.prepare(site, true);
+    up_.prepare(site, settings.bias);
     down_.prepare(site, true);
   }
 
   void forward(const CudaQueue& queue, const CudaCall& call) override {
     norm_.forward(queue, call);
     const CUdeviceptr hidden = call.kept[slots_.hidden];
+    const CUdeviceptr activated = call.kept[slots_.activated];
     up_.forward(queue, hidden, norm_.output(call), call.parameters[slots_.up.weight],
-                call.parameters[slots_.up.bias]);
-    gelu(queue, type_, call.kept[slots_.gelu], hidden, up_.output().elements());
-    down_.forward(queue, call.output, call.kept[slots_.gelu], call.parameters[slots_.down.weight],
-                  call.parameters[slots_.down.bias], call.input);
+                at_or_none(call.parameters, slots_.up.bias));
+    if (settings_.gated) {
+      gate(queue, type_, settings_.activation, activated, hidden, middle());
+    } else {
+      activate(queue, type_, settings_.activation, activated, hidden, middle().elements());
+    }
+    down_.forward(queue, call.output, activated, call.parameters[slots_.down.weight],
+                  at_or_none(call.parameters, slots_.down.bias), call.input);
   }
   void backward_input(const CudaQueue& queue, const CudaCall& call) override {
+    const CUdeviceptr hidden = call.kept[slots_.hidden];
     const CUdeviceptr hidden_gradient = call.left[slots_.hidden_gradient];
-    down_.input_gradient(queue, hidden_gradient, call.output_gradient,
+    const CUdeviceptr gradient = settings_.gated ? gated_gradient_.data() : hidden_gradient;
+    down_.input_gradient(queue, gradient, call.output_gradient,
                          call.parameters[slots_.down.weight]);
-    gelu_gradient(queue, type_, hidden_gradient, hidden_gradient, call.kept[slots_.hidden],
-                  up_.output().elements());
+    if (settings_.gated) {
+      gate_gradient(queue, type_, settings_.activation, hidden_gradient, gradient, hidden,
+                    middle());
+    } else {
+      activate_gradient(queue, type_, settings_.activation, gradient, hidden, middle().elements());
+    }
     up_.input_gradient(queue, norm_.output_gradient(call), hidden_gradient,
                        call.parameters[slots_.up.weight]);
     norm_.backward_input(queue, call, call.output_gradient);
@@ -165,19 +179,25 @@ class MlpLayer : public CudaLayer {
     norm_.backward_weight(queue, call, partial_.data());
     up_.weight_gradient(queue, call.gradients[slots_.up.weight], hidden_gradient,
                         norm_.output(call));
-    up_.bias_gradient(queue, call.gradients[slots_.up.bias], hidden_gradient, partial_.data());
+    up_.bias_gradient(queue, at_or_none(call.gradients, slots_.up.bias), hidden_gradient,
+                      partial_.data());
     down_.weight_gradient(queue, call.gradients[slots_.down.weight], call.output_gradient,
-                          call.kept[slots_.gelu]);
-    down_.bias_gradient(queue, call.gradients[slots_.down.bias], call.output_gradient,
+                          call.kept[slots_.activated]);
+    down_.bias_gradient(queue, at_or_none(call.gradients, slots_.down.bias), call.output_gradient,
                         partial_.data());
   }
 
  private:
+  /// What goes down.
+  Rows middle() const { return {up_.output().rows, settings_.hidden}; }
+
   MlpSlots slots_;
+  MlpBlock settings_;
   ElementType type_;
   BlockNorm norm_;
   Dense up_;
   Dense down_;
+  CudaScratch gated_gradient_;  ///< The gradient of what goes down; empty without a gate.
   CudaScratch partial_;
 };
 
@@ -196,7 +216,10 @@ std::unique_ptr<CudaLayer> make_layer(const Flatten&, const LayerSite& site) {
   return std::make_unique<FlattenLayer>(site);
 }
 std::unique_ptr<CudaLayer> make_layer(const LayerNorm&, const LayerSite& site) {
-  return std::make_unique<LayerNormLayer>(site);
+  return std::make_unique<NormLayer>(site);
+}
+std::unique_ptr<CudaLayer> make_layer(const RmsNorm&, const LayerSite& site) {
+  return std::make_unique<NormLayer>(site);
 }
 std::unique_ptr<CudaLayer> make_layer(const MlpBlock& settings, const LayerSite& site) {
   return std::make_unique<MlpLayer>(settings, site);

@@ -17,13 +17,17 @@ constexpr const char* kGemms = "products";
 
 AttentionShape shape_of(const AttentionBlock& settings, const LayerSite& site) {
   const Shape& input = site.layer.input;
-  return {site.batch, input.extents.front(), input.extents.back(), settings.heads, settings.causal};
+  return {site.batch,
+          input.extents.front(),
+          attention_widths(settings, input.extents.back()),
+          {settings.causal, settings.window}};
 }
 
 class FusedAttention : public Attention {
  public:
   FusedAttention(const AttentionShape& shape, const LayerSite& site)
-      : shape_(shape), products_(site.fp32_scratch(shape.batch * shape.heads * shape.tokens)) {}
+      : shape_(shape),
+        products_(site.fp32_scratch(shape.batch * shape.widths.heads * shape.tokens)) {}
 
   void forward(const CudaQueue& queue, const AttentionTensors& of) const override {
     cuda::fused_attention(queue, shape_, of.context, of.logsumexp, of.qkv);
@@ -39,23 +43,30 @@ class FusedAttention : public Attention {
   CudaScratch products_;
 };
 
-/// The key in choices: "attention bf16 8x1024x16*64 causal sms 132".
+/// The key in choices: "attention bf16 8x1024x16*64 causal sms 132"; 16/4*64 where heads share
+/// keys.
 std::string described(const AttentionShape& shape, const LayerSite& site) {
-  return fmt::format("attention {} {}x{}x{}*{}{} sms {}", name(site.type), shape.batch,
-                     shape.tokens, shape.heads, shape.head_size(), shape.causal ? " causal" : "",
-                     site.queue.sms);
+  const AttentionWidths& widths = shape.widths;
+  const std::string of_keys =
+      widths.sharing() > 1 ? fmt::format("/{}", widths.kv_heads) : std::string();
+  const std::string window =
+      shape.seen.window > 0 ? fmt::format(" window {}", shape.seen.window) : std::string();
+  return fmt::format("attention {} {}x{}x{}{}*{}{}{} sms {}", name(site.type), shape.batch,
+                     shape.tokens, widths.heads, of_keys, widths.head_size,
+                     shape.seen.causal ? " causal" : "", window, site.queue.sms);
 }
 
 /// The time of forward and backward, on temporary tensors.
 double milliseconds_of(const Attention& attention, const AttentionShape& shape,
                        const LayerSite& site) {
-  const std::int64_t elements = shape.batch * shape.tokens * shape.features;
-  const CudaScratch qkv = site.scratch(3 * elements);
+  const std::int64_t rows = shape.batch * shape.tokens;
+  const std::int64_t elements = rows * shape.widths.queries();
+  const CudaScratch qkv = site.scratch(rows * shape.widths.qkv());
   const CudaScratch context = site.scratch(elements);
-  const CudaScratch logsumexp = site.fp32_scratch(shape.batch * shape.heads * shape.tokens);
-  const CudaScratch qkv_gradient = site.scratch(3 * elements);
+  const CudaScratch logsumexp = site.fp32_scratch(rows * shape.widths.heads);
+  const CudaScratch qkv_gradient = site.scratch(rows * shape.widths.qkv());
   const CudaScratch context_gradient = site.scratch(elements);
-  noise(site.queue, site.type, qkv.data(), 1, 3 * elements);
+  noise(site.queue, site.type, qkv.data(), 1, rows * shape.widths.qkv());
   noise(site.queue, site.type, context_gradient.data(), 2, elements);
   const AttentionTensors tensors{context.data(), logsumexp.data(), qkv.data()};
   const double time = median_milliseconds(site.queue, [&] {

@@ -3,8 +3,6 @@
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/layers/layer_parts.h"
 
-#include "base/bug.h"
-
 namespace plumbline::cuda {
 namespace {
 
@@ -70,12 +68,11 @@ void Dense::prepare(const LayerSite& site, bool bias) const {
 
 void Dense::forward(const CudaQueue& queue, CUdeviceptr y, CUdeviceptr x, CUdeviceptr weight,
                     CUdeviceptr bias, CUdeviceptr skip) const {
-  PLUMBLINE_CHECK(bias != 0 || skip == 0, skip);
   CudaGemm p = forward_gemm();
   p.a.data = x;
   p.b.data = weight;
   p.c.data = y;
-  if (bias != 0) {
+  if (bias != 0 || skip != 0) {
     bias_rows(queue, type_, y, bias, skip, output());
     p.beta = 1;
   }

@@ -40,7 +40,7 @@ inline CUdeviceptr at_or_none(const std::vector<CUdeviceptr>& list, std::size_t 
 
 /// The input `x` of a norm and the moments that it keeps.
 inline Normed normed(const CudaCall& call, CUdeviceptr x, const NormSlots& slots) {
-  return {x, call.kept[slots.mean], call.kept[slots.rstd]};
+  return {x, at_or_none(call.kept, slots.mean), call.kept[slots.rstd]};
 }
 
 /// The address `elements` elements behind a pointer.
@@ -58,13 +58,12 @@ class Dense {
   Dense(ElementType type, std::int64_t rows, std::int64_t inputs, std::int64_t outputs)
       : type_(type), rows_(rows), inputs_(inputs), outputs_(outputs) {}
 
-  /// Prepares the products of all passes. `bias`: whether forward() gets a bias.
+  /// Prepares the products of all passes. `bias`: whether forward() gets a bias or a skip.
   void prepare(const LayerSite& site, bool bias) const;
   /// Prepares only the product of weight_gradient().
   void prepare_weight(const LayerSite& site) const { prepare_gemm(site, weight_gemm()); }
 
   /// Computes y. `bias` = 0 means no bias. The skip [rows, outputs] is added unless it is 0.
-  /// Requires: a skip comes with a bias.
   void forward(const CudaQueue& queue, CUdeviceptr y, CUdeviceptr x, CUdeviceptr weight,
                CUdeviceptr bias, CUdeviceptr skip = 0) const;
   void input_gradient(const CudaQueue& queue, CUdeviceptr x_gradient, CUdeviceptr y_gradient,
@@ -72,9 +71,11 @@ class Dense {
   /// Adds to the gradient.
   void weight_gradient(const CudaQueue& queue, CUdeviceptr weight_gradient, CUdeviceptr y_gradient,
                        CUdeviceptr x) const;
-  /// Adds to the gradient. `partial` is scratch of partial_floats(output()) floats.
+  /// Adds to the gradient, unless that is 0. `partial` is scratch of partial_floats(output())
+  /// floats.
   void bias_gradient(const CudaQueue& queue, CUdeviceptr bias_gradient, CUdeviceptr y_gradient,
                      CUdeviceptr partial) const {
+    if (bias_gradient == 0) return;
     add_column_sums(queue, type_, bias_gradient, y_gradient, output(), partial);
   }
 
@@ -91,7 +92,7 @@ class Dense {
   std::int64_t outputs_;
 };
 
-/// A layer norm, by itself or in a block.
+/// A layer norm or an rms norm, by itself or in a block.
 class RowNorm {
  public:
   RowNorm(const NormSlots& slots, ElementType type, const Rows& rows)
@@ -99,7 +100,7 @@ class RowNorm {
 
   void forward(const CudaQueue& queue, const CudaCall& call, CUdeviceptr output) const {
     layer_norm(queue, type_, output, normed(call, call.input, slots_),
-               call.parameters[slots_.scale], call.parameters[slots_.shift], rows_);
+               call.parameters[slots_.scale], at_or_none(call.parameters, slots_.shift), rows_);
   }
   /// Adds `skip` unless it is 0. No work if the gradient is not wanted.
   void backward_input(const CudaQueue& queue, const CudaCall& call, CUdeviceptr output_gradient,
@@ -114,7 +115,8 @@ class RowNorm {
                        CUdeviceptr partial) const {
     add_scale_gradient(queue, type_, call.gradients[slots_.scale], output_gradient,
                        normed(call, call.input, slots_), rows_, partial);
-    add_column_sums(queue, type_, call.gradients[slots_.shift], output_gradient, rows_, partial);
+    if (slots_.shift != kNoSlot)
+      add_column_sums(queue, type_, call.gradients[slots_.shift], output_gradient, rows_, partial);
   }
 
  private:
@@ -156,6 +158,7 @@ std::unique_ptr<CudaLayer> make_layer(const Relu& settings, const LayerSite& sit
 std::unique_ptr<CudaLayer> make_layer(const Gelu& settings, const LayerSite& site);
 std::unique_ptr<CudaLayer> make_layer(const Flatten& settings, const LayerSite& site);
 std::unique_ptr<CudaLayer> make_layer(const LayerNorm& settings, const LayerSite& site);
+std::unique_ptr<CudaLayer> make_layer(const RmsNorm& settings, const LayerSite& site);
 std::unique_ptr<CudaLayer> make_layer(const MlpBlock& settings, const LayerSite& site);
 std::unique_ptr<CudaLayer> make_layer(const AttentionBlock& settings, const LayerSite& site);
 std::unique_ptr<CudaLayer> make_layer(const Embedding& settings, const LayerSite& site);

@@ -20,18 +20,19 @@ std::int64_t samples_at_a_time(std::int64_t batch, std::int64_t bytes_of_sample)
 }
 
 /// The batch of a product is the heads or the samples, whichever are more; strides lead from one to
-/// the next. The others are done one after the other. One softmax does all.
+/// the next. Where heads share keys it is the samples, so that gradients of keys add up head by
+/// head. The others are done one after the other. One softmax does all.
 class UnfusedAttention : public Attention {
  public:
   UnfusedAttention(const AttentionBlock& settings, const LayerSite& site)
       : type_(site.type),
         batch_(site.batch),
         tokens_(site.layer.input.extents.front()),
-        features_(site.layer.input.extents.back()),
+        widths_(attention_widths(settings, site.layer.input.extents.back())),
         heads_(settings.heads),
-        causal_(settings.causal),
+        seen_{settings.causal, settings.window},
         samples_(samples_at_a_time(batch_, heads_ * tokens_ * tokens_ * bytes_of(type_))),
-        by_samples_(samples_ > heads_),
+        by_samples_(samples_ > heads_ || widths_.sharing() > 1),
         probabilities_(site.scratch(samples_ * heads_ * tokens_ * tokens_)),
         gradient_(site.scratch(samples_ * heads_ * tokens_ * tokens_)) {
     // A head's place decides the alignment of its operands; all samples are like the first.
@@ -49,7 +50,7 @@ class UnfusedAttention : public Attention {
       const CUdeviceptr to = context_of(of.context, s);
       multiply_all(queue, [&](std::int64_t i) { return scores(i, qkv); });
       attention_softmax(queue, type_, probabilities_.data(), logsumexp_of(of.logsumexp, s),
-                        samples_ * heads_, tokens_, causal_);
+                        samples_ * heads_, tokens_, seen_);
       multiply_all(queue, [&](std::int64_t i) { return context(i, to, qkv); });
     }
   }
@@ -63,8 +64,7 @@ class UnfusedAttention : public Attention {
       multiply_all(queue, [&](std::int64_t i) { return scores(i, qkv); });
       multiply_all(queue, [&](std::int64_t i) { return probability_gradient(i, from, qkv); });
       attention_softmax_gradient(queue, type_, probabilities_.data(), gradient_.data(),
-                                 logsumexp_of(of.logsumexp, s), samples_ * heads_, tokens_,
-                                 causal_);
+                                 logsumexp_of(of.logsumexp, s), samples_ * heads_, tokens_, seen_);
       multiply_all(queue, [&](std::int64_t i) { return value_gradient(i, to, from); });
       multiply_all(queue, [&](std::int64_t i) { return query_gradient(i, to, qkv); });
       multiply_all(queue, [&](std::int64_t i) { return key_gradient(i, to, qkv); });
@@ -76,16 +76,16 @@ class UnfusedAttention : public Attention {
 
   // Tensors from a sample on.
   CUdeviceptr qkv_of(CUdeviceptr qkv, std::int64_t sample) const {
-    return advanced(qkv, sample * tokens_ * 3 * features_, type_);
+    return advanced(qkv, sample * tokens_ * widths_.qkv(), type_);
   }
   CUdeviceptr context_of(CUdeviceptr context, std::int64_t sample) const {
-    return advanced(context, sample * tokens_ * features_, type_);
+    return advanced(context, sample * tokens_ * widths_.queries(), type_);
   }
   CUdeviceptr logsumexp_of(CUdeviceptr logsumexp, std::int64_t sample) const {
     return advanced(logsumexp, sample * heads_ * tokens_, ElementType::fp32);
   }
 
-  std::int64_t head_size() const { return features_ / heads_; }
+  std::int64_t head_size() const { return widths_.head_size; }
   float score_factor() const {
     return static_cast<float>(1 / std::sqrt(static_cast<double>(head_size())));
   }
@@ -97,19 +97,21 @@ class UnfusedAttention : public Attention {
     return {advanced(data, i * (by_samples_ ? of_head : of_sample), type_), stride,
             by_samples_ ? of_sample : of_head, turned};
   }
-  Operand of_qkv(std::int64_t i, CUdeviceptr qkv, std::int64_t third, bool turned = false) const {
-    return operand(i, advanced(qkv, third * features_, type_), 3 * features_,
-                   tokens_ * 3 * features_, head_size(), turned);
+  /// Of the head of queries `i`, or of keys or values that it has, which begin at column `first`.
+  Operand of_qkv(std::int64_t i, CUdeviceptr qkv, std::int64_t first, std::int64_t sharing,
+                 bool turned = false) const {
+    return operand(by_samples_ ? i / sharing : i, advanced(qkv, first, type_), widths_.qkv(),
+                   tokens_ * widths_.qkv(), head_size(), turned);
   }
-  Operand queries(std::int64_t i, CUdeviceptr qkv) const { return of_qkv(i, qkv, 0); }
+  Operand queries(std::int64_t i, CUdeviceptr qkv) const { return of_qkv(i, qkv, 0, 1); }
   Operand keys(std::int64_t i, CUdeviceptr qkv, bool turned = false) const {
-    return of_qkv(i, qkv, 1, turned);
+    return of_qkv(i, qkv, widths_.queries(), widths_.sharing(), turned);
   }
   Operand values(std::int64_t i, CUdeviceptr qkv, bool turned = false) const {
-    return of_qkv(i, qkv, 2, turned);
+    return of_qkv(i, qkv, widths_.queries() + widths_.keys(), widths_.sharing(), turned);
   }
   Operand of_context(std::int64_t i, CUdeviceptr context) const {
-    return operand(i, context, features_, tokens_ * features_, head_size());
+    return operand(i, context, widths_.queries(), tokens_ * widths_.queries(), head_size());
   }
   Operand square(std::int64_t i, const CudaScratch& scratch, bool turned = false) const {
     return operand(i, scratch.data(), tokens_, heads_ * tokens_ * tokens_, tokens_ * tokens_,
@@ -136,15 +138,20 @@ class UnfusedAttention : public Attention {
   }
   CudaGemm value_gradient(std::int64_t i, CUdeviceptr qkv_gradient,
                           CUdeviceptr context_gradient) const {
-    return to_rows(square(i, probabilities_, true), of_context(i, context_gradient),
-                   values(i, qkv_gradient), 1);
+    return added(i, to_rows(square(i, probabilities_, true), of_context(i, context_gradient),
+                            values(i, qkv_gradient), 1));
   }
   CudaGemm query_gradient(std::int64_t i, CUdeviceptr qkv_gradient, CUdeviceptr qkv) const {
     return to_rows(square(i, gradient_), keys(i, qkv), queries(i, qkv_gradient), score_factor());
   }
   CudaGemm key_gradient(std::int64_t i, CUdeviceptr qkv_gradient, CUdeviceptr qkv) const {
-    return to_rows(square(i, gradient_, true), queries(i, qkv), keys(i, qkv_gradient),
-                   score_factor());
+    return added(i, to_rows(square(i, gradient_, true), queries(i, qkv), keys(i, qkv_gradient),
+                            score_factor()));
+  }
+  /// The product for a gradient of keys or values: heads that share them add to the first one's.
+  CudaGemm added(std::int64_t i, CudaGemm product) const {
+    product.beta = i % widths_.sharing() == 0 ? 0 : 1;
+    return product;
   }
 
   /// The batch of each product, and the number of products one after the other.
@@ -159,9 +166,9 @@ class UnfusedAttention : public Attention {
   ElementType type_;
   std::int64_t batch_;
   std::int64_t tokens_;
-  std::int64_t features_;
+  AttentionWidths widths_;
   std::int64_t heads_;
-  bool causal_;
+  KeysInSight seen_;
   std::int64_t samples_;       ///< Samples whose scores are in memory at a time.
   bool by_samples_;            ///< Samples are a product's batch; else heads are.
   CudaScratch probabilities_;  ///< [samples, heads, tokens, tokens]; first scores.

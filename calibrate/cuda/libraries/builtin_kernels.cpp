@@ -58,13 +58,27 @@ constexpr std::int64_t kAttentionThreads = 128;
 constexpr std::int64_t kMaxHeadSize = 128;
 
 struct HeadShape {
-  Count batch, tokens, features;
-  int head_size, causal;
+  Count batch, tokens, queries, keys;
+  Count window;
+  int head_size, sharing;
+  int causal;
   float factor;
 };
 
+/// As in kernels/heads.cu.
+struct HeadRowsShape {
+  Count rows, stride, heads, size, all;
+};
+
+HeadRowsShape counted(const HeadRows& shape) {
+  return {shape.rows, shape.stride, shape.heads, shape.size, shape.all};
+}
+
+/// All heads below one another.
+Rows rows_of_heads(const HeadRows& shape) { return {shape.rows * shape.heads, shape.size}; }
+
 std::int64_t tile_columns(const AttentionShape& shape) {
-  const std::int64_t size = shape.head_size();
+  const std::int64_t size = shape.widths.head_size;
   return size <= 32 ? 32 : size <= 64 ? 64 : kMaxHeadSize;
 }
 
@@ -73,15 +87,23 @@ std::int64_t tile_floats(const AttentionShape& shape, std::int64_t rows) {
   return rows * (tile_columns(shape) + 8) / 2;
 }
 
+/// A block for each of `heads`.
 template <class... Arguments>
-void launch_heads(const CudaQueue& queue, const AttentionShape& shape, const std::string& kernel,
-                  std::int64_t shared_floats, Arguments... arguments) {
+void launch_heads(const CudaQueue& queue, const AttentionShape& shape, std::int64_t heads,
+                  const std::string& kernel, std::int64_t shared_floats, Arguments... arguments) {
+  const AttentionWidths& widths = shape.widths;
   const HeadShape of_heads{
-      shape.batch,          shape.tokens,
-      shape.features,       static_cast<int>(shape.head_size()),
-      shape.causal ? 1 : 0, static_cast<float>(1 / std::sqrt(double(shape.head_size())))};
+      shape.batch,
+      shape.tokens,
+      widths.queries(),
+      widths.keys(),
+      shape.seen.window,
+      static_cast<int>(widths.head_size),
+      static_cast<int>(widths.sharing()),
+      shape.seen.causal ? 1 : 0,
+      static_cast<float>(1 / std::sqrt(static_cast<double>(widths.head_size)))};
   launch(queue, "plumbline_" + kernel + "_" + std::to_string(tile_columns(shape)),
-         {divided_up(shape.tokens, kAttentionRows), shape.heads, std::min(shape.batch, kMaxBlocks)},
+         {divided_up(shape.tokens, kAttentionRows), heads, std::min(shape.batch, kMaxBlocks)},
          kAttentionThreads, shared_floats, arguments..., of_heads);
 }
 
@@ -143,6 +165,33 @@ void gelu_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradi
   launch_over(queue, named("gelu_gradient", type), count, x_gradient, y_gradient, x, Count(count));
 }
 
+void activate(const CudaQueue& queue, ElementType type, Activation activation, CUdeviceptr y,
+              CUdeviceptr x, std::int64_t count) {
+  const std::string_view kernel = kActivationNames[static_cast<std::size_t>(activation)];
+  launch_over(queue, named(kernel, type), count, y, x, Count(count));
+}
+
+void activate_gradient(const CudaQueue& queue, ElementType type, Activation activation,
+                       CUdeviceptr gradient, CUdeviceptr x, std::int64_t count) {
+  // A relu's input is above zero where its output is, which its gradient asks for.
+  const std::string kernel(kActivationNames[static_cast<std::size_t>(activation)]);
+  launch_over(queue, named(kernel + "_gradient", type), count, gradient, gradient, x, Count(count));
+}
+
+void gate(const CudaQueue& queue, ElementType type, Activation activation, CUdeviceptr y,
+          CUdeviceptr gate_and_up, const Rows& y_shape) {
+  launch_over(queue, named("gate", type), y_shape.elements(), y, gate_and_up, int(activation),
+              Count(y_shape.rows), Count(y_shape.columns));
+}
+
+void gate_gradient(const CudaQueue& queue, ElementType type, Activation activation,
+                   CUdeviceptr gate_and_up_gradient, CUdeviceptr y_gradient,
+                   CUdeviceptr gate_and_up, const Rows& y_shape) {
+  launch_over(queue, named("gate_gradient", type), y_shape.elements(), gate_and_up_gradient,
+              y_gradient, gate_and_up, int(activation), Count(y_shape.rows),
+              Count(y_shape.columns));
+}
+
 void add(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
          std::int64_t count) {
   launch_over(queue, named("add", type), count, y, x, Count(count));
@@ -181,31 +230,61 @@ void add_scale_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr gr
   add_partial_sums(queue, type, gradient, partial, shape);
 }
 
+// Heads of queries and keys.
+
+void norm_heads(const CudaQueue& queue, ElementType type, CUdeviceptr heads, CUdeviceptr input,
+                CUdeviceptr rstd, CUdeviceptr scale, const HeadRows& shape) {
+  launch_rows(queue, named("norm_heads", type), rows_of_heads(shape), heads, input, rstd, scale,
+              counted(shape));
+}
+
+std::int64_t head_partial_floats(const HeadRows& shape) {
+  return partial_floats(rows_of_heads(shape));
+}
+
+void norm_heads_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr gradient,
+                         CUdeviceptr scale_gradient, CUdeviceptr input, CUdeviceptr rstd,
+                         CUdeviceptr scale, const HeadRows& shape, CUdeviceptr partial) {
+  const Rows rows = rows_of_heads(shape);
+  launch(queue, named("head_scale_partial_sums", type), blocks_of_columns(rows), kThreads, kThreads,
+         partial, gradient, input, rstd, counted(shape), Count(chunk_of(rows)));
+  add_partial_sums(queue, type, scale_gradient, partial, rows);
+  launch_rows(queue, named("norm_heads_gradient", type), rows, gradient, input, rstd, scale,
+              counted(shape));
+}
+
+void turn_heads(const CudaQueue& queue, ElementType type, CUdeviceptr heads, CUdeviceptr angles,
+                bool back, std::int64_t tokens, const HeadRows& shape) {
+  launch_over(queue, named("turn_heads", type), shape.rows * shape.heads * shape.size / 2, heads,
+              angles, int(back), Count(tokens), counted(shape));
+}
+
 // Attention.
 
 void attention_softmax(const CudaQueue& queue, ElementType type, CUdeviceptr scores,
                        CUdeviceptr logsumexp, std::int64_t heads, std::int64_t tokens,
-                       bool causal) {
+                       const KeysInSight& seen) {
   launch_rows(queue, named("attention_softmax", type), {heads * tokens, tokens}, scores, logsumexp,
-              Count(tokens), int(causal));
+              Count(tokens), int(seen.causal), Count(seen.window));
 }
 
 void attention_softmax_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr scores,
                                 CUdeviceptr gradient, CUdeviceptr logsumexp, std::int64_t heads,
-                                std::int64_t tokens, bool causal) {
+                                std::int64_t tokens, const KeysInSight& seen) {
   launch_rows(queue, named("attention_softmax_gradient", type), {heads * tokens, tokens}, scores,
-              gradient, logsumexp, Count(tokens), int(causal));
+              gradient, logsumexp, Count(tokens), int(seen.causal), Count(seen.window));
 }
 
 bool is_fused(ElementType type, const AttentionShape& shape) {
-  return type == ElementType::bf16 && shape.head_size() % 8 == 0 &&
-         shape.head_size() <= kMaxHeadSize && shape.heads <= kMaxBlocks;
+  const AttentionWidths& widths = shape.widths;
+  return type == ElementType::bf16 && widths.head_size % 8 == 0 &&
+         widths.head_size <= kMaxHeadSize && widths.heads <= kMaxBlocks;
 }
 
 void fused_attention(const CudaQueue& queue, const AttentionShape& shape, CUdeviceptr context,
                      CUdeviceptr logsumexp, CUdeviceptr qkv) {
-  launch_heads(queue, shape, "attention_forward", tile_floats(shape, 2 * kAttentionRows), context,
-               logsumexp, qkv);
+  launch_heads(queue, shape, shape.widths.heads, "attention_forward",
+               tile_floats(shape, 2 * kAttentionRows), context, logsumexp, qkv);
 }
 
 void fused_attention_gradient(const CudaQueue& queue, const AttentionShape& shape,
@@ -213,11 +292,11 @@ void fused_attention_gradient(const CudaQueue& queue, const AttentionShape& shap
                               CUdeviceptr context, CUdeviceptr logsumexp, CUdeviceptr qkv,
                               CUdeviceptr products) {
   const bool is_wide = tile_columns(shape) > 64;
-  launch_heads(queue, shape, "attention_query_gradient",
+  launch_heads(queue, shape, shape.widths.heads, "attention_query_gradient",
                tile_floats(shape, (is_wide ? 1 : 2) * kAttentionRows), qkv_gradient, products,
                context_gradient, context, qkv, logsumexp);
   const std::int64_t queries = is_wide ? 16 : 64;
-  launch_heads(queue, shape, "attention_key_gradient",
+  launch_heads(queue, shape, shape.widths.kv_heads, "attention_key_gradient",
                tile_floats(shape, 2 * kAttentionRows + 2 * queries) + 2 * queries, qkv_gradient,
                products, context_gradient, qkv, logsumexp);
 }

@@ -28,7 +28,7 @@ void from_fp32(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdevice
                std::int64_t count);
 void to_fp32(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
              std::int64_t count);
-/// Sets each row to the bias, plus the skip's row unless skip is 0.
+/// Sets each row to the bias plus the skip's row; one of the two may be 0.
 void bias_rows(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr bias,
                CUdeviceptr skip, const Rows& shape);
 void relu(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
@@ -40,13 +40,25 @@ void gelu(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x
           std::int64_t count);
 void gelu_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradient,
                    CUdeviceptr y_gradient, CUdeviceptr x, std::int64_t count);
+void activate(const CudaQueue& queue, ElementType type, Activation activation, CUdeviceptr y,
+              CUdeviceptr x, std::int64_t count);
+/// In place.
+void activate_gradient(const CudaQueue& queue, ElementType type, Activation activation,
+                       CUdeviceptr gradient, CUdeviceptr x, std::int64_t count);
+/// activation(g) u of rows that hold `y_shape.columns` numbers g, then as many u.
+void gate(const CudaQueue& queue, ElementType type, Activation activation, CUdeviceptr y,
+          CUdeviceptr gate_and_up, const Rows& y_shape);
+void gate_gradient(const CudaQueue& queue, ElementType type, Activation activation,
+                   CUdeviceptr gate_and_up_gradient, CUdeviceptr y_gradient,
+                   CUdeviceptr gate_and_up, const Rows& y_shape);
 /// Adds x to y.
 void add(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
          std::int64_t count);
 
 // Rows and columns.
 
-/// The input of a norm, and the fp32 moments of its rows.
+/// The input of a norm, and the fp32 moments of its rows. An rms norm has no mean (0), and its
+/// shift is 0.
 struct Normed {
   CUdeviceptr input = 0;
   CUdeviceptr mean = 0;
@@ -71,35 +83,64 @@ void add_scale_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr gr
                         CUdeviceptr y_gradient, const Normed& normed, const Rows& shape,
                         CUdeviceptr partial);
 
+// Heads of queries and keys.
+
+/// As in kernels/heads.cu: heads of `size` numbers in rows `stride` elements apart. What is kept of
+/// them has `all` heads a row.
+struct HeadRows {
+  std::int64_t rows = 0;
+  std::int64_t stride = 0;
+  std::int64_t heads = 0;
+  std::int64_t size = 0;
+  std::int64_t all = 0;
+};
+/// An rms norm of each head, in place; writes what it was, and its fp32 rstd.
+void norm_heads(const CudaQueue& queue, ElementType type, CUdeviceptr heads, CUdeviceptr input,
+                CUdeviceptr rstd, CUdeviceptr scale, const HeadRows& shape);
+/// The fp32 elements that it needs as scratch.
+std::int64_t head_partial_floats(const HeadRows& shape);
+/// Turns the gradient of the output into that of the input, in place; adds to that of the scale.
+void norm_heads_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr gradient,
+                         CUdeviceptr scale_gradient, CUdeviceptr input, CUdeviceptr rstd,
+                         CUdeviceptr scale, const HeadRows& shape, CUdeviceptr partial);
+/// Turns each head to the position of its row, modulo `tokens`, in place; back = the other way.
+/// `angles` are those of rotary_angles(), fp32.
+void turn_heads(const CudaQueue& queue, ElementType type, CUdeviceptr heads, CUdeviceptr angles,
+                bool back, std::int64_t tokens, const HeadRows& shape);
+
 // Attention.
+
+/// The keys that a query sees: all, or itself and those before it, of these the last `window`
+/// unless that is 0.
+struct KeysInSight {
+  bool causal = false;
+  std::int64_t window = 0;
+};
 
 /// Turns scores [heads, tokens, tokens] into probabilities. Writes the fp32 logsumexp [heads,
 /// tokens].
 void attention_softmax(const CudaQueue& queue, ElementType type, CUdeviceptr scores,
-                       CUdeviceptr logsumexp, std::int64_t heads, std::int64_t tokens, bool causal);
+                       CUdeviceptr logsumexp, std::int64_t heads, std::int64_t tokens,
+                       const KeysInSight& seen);
 /// Turns scores into probabilities again, and `gradient` from that of the probabilities into that
 /// of the scores.
 void attention_softmax_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr scores,
                                 CUdeviceptr gradient, CUdeviceptr logsumexp, std::int64_t heads,
-                                std::int64_t tokens, bool causal);
+                                std::int64_t tokens, const KeysInSight& seen);
 
-/// The shape of fused attention. Row t of qkv holds all of Q, then K, then V. In each, head j
-/// begins at column j x head size.
+/// The shape of fused attention.
 struct AttentionShape {
   std::int64_t batch = 1;
   std::int64_t tokens = 1;
-  std::int64_t features = 1;
-  std::int64_t heads = 1;
-  bool causal = false;
-
-  std::int64_t head_size() const { return features / heads; }
+  AttentionWidths widths;
+  KeysInSight seen;
 };
 
 /// Whether the next two functions can compute it: bf16, and heads of up to 128 features, a multiple
 /// of 8.
 bool is_fused(ElementType type, const AttentionShape& shape);
-/// Writes context [batch, tokens, features] and the fp32 logsumexp [batch, heads, tokens] from qkv
-/// [batch, tokens, 3 features]. Requires: context and qkv are aligned to 16 bytes.
+/// Writes context [batch, tokens, widths.queries()] and the fp32 logsumexp [batch, heads, tokens]
+/// from qkv [batch, tokens, widths.qkv()]. Requires: context and qkv are aligned to 16 bytes.
 void fused_attention(const CudaQueue& queue, const AttentionShape& shape, CUdeviceptr context,
                      CUdeviceptr logsumexp, CUdeviceptr qkv);
 /// `products` is scratch of as many floats as logsumexp has.

@@ -20,6 +20,7 @@
 #include "calibrate/training/reference.h"
 #include "models/network/network_reader.h"
 #include "tests/support/layer_cases.h"
+#include "tests/support/text_source.h"
 
 namespace plumbline {
 namespace {
@@ -42,7 +43,7 @@ constexpr double kSmallTolerance = 2e-6;
 
 double tolerance(std::string_view kind) {
   const bool cancels = kind == "attention_block" || kind == "mlp_block" || kind == "layer_norm" ||
-                       kind == "head" || kind == "residual_block";
+                       kind == "rms_norm" || kind == "head" || kind == "residual_block";
   return cancels ? kTolerance : kSmallTolerance;
 }
 
@@ -139,7 +140,7 @@ Case case_of(const LayerSettings& settings, const Extents& input, std::int64_t b
           std::move(tensors)};
 }
 
-std::vector<Case> all_cases() {
+std::vector<Case> earlier_cases() {
   return {case_of(Linear{3, true}, {4}, 2),
           case_of(Linear{70, true}, {50}, 33),
           case_of(Linear{40, false}, {9, 30}, 3),
@@ -195,6 +196,80 @@ std::vector<Case> all_cases() {
           case_of(Lstm{40, false}, {12, 20}, 3),
           case_of(Lstm{36, true}, {9, 36}, 2),
           case_of(Lstm{5, true}, {1, 5}, 1)};
+}
+
+/// The layers of today's language models.
+std::vector<Case> language_model_cases() {
+  constexpr NormKind kRms = NormKind::rms_norm;
+  return {
+      case_of(RmsNorm{}, {100}, 3), case_of(RmsNorm{}, {33}, 2), case_of(RmsNorm{}, {4, 2, 5}, 2),
+      case_of(RmsNorm{}, {150, 64}, 4),
+      // Heads that share keys, and heads that do not fill the features.
+      case_of(AttentionBlock{.heads = 4, .kv_heads = 2}, {3, 8}, 2),
+      case_of(AttentionBlock{.heads = 6, .kv_heads = 2, .head_size = 16}, {150, 32}, 2),
+      case_of(AttentionBlock{.heads = 3, .causal = false, .kv_heads = 1}, {150, 48}, 2),
+      case_of(AttentionBlock{.heads = 2, .head_size = 5}, {33, 24}, 3),
+      // Rotary positions and norms of heads.
+      case_of(AttentionBlock{.heads = 2, .rotary = 10000}, {70, 32}, 2),
+      case_of(AttentionBlock{.heads = 3, .causal = false, .head_size = 2, .rotary = 1}, {9, 7}, 2),
+      case_of(AttentionBlock{.heads = 2, .qk_norm = true}, {33, 14}, 2),
+      case_of(AttentionBlock{.heads = 4, .kv_heads = 1, .head_size = 33, .qk_norm = true}, {20, 24},
+              3),
+      // Windows, over one block of queries and over more.
+      case_of(AttentionBlock{.heads = 2, .window = 1}, {37, 16}, 2),
+      case_of(AttentionBlock{.heads = 2, .window = 5}, {150, 16}, 2),
+      case_of(AttentionBlock{.heads = 4, .kv_heads = 2, .window = 64}, {150, 16}, 2),
+      case_of(AttentionBlock{.heads = 2, .window = 100}, {333, 16}, 1),
+      case_of(AttentionBlock{.heads = 4, .kv_heads = 2, .window = 7}, {333, 16}, 1),
+      case_of(AttentionBlock{.heads = 2, .window = 37}, {37, 16}, 1),
+      case_of(AttentionBlock{.heads = 2, .window = 1000}, {37, 16}, 1),
+      // Biases and norms.
+      case_of(AttentionBlock{.heads = 2, .bias = AttentionBias::qkv}, {20, 16}, 2),
+      case_of(AttentionBlock{.heads = 2, .bias = AttentionBias::none}, {20, 16}, 2),
+      case_of(AttentionBlock{.heads = 2, .norm = kRms}, {20, 16}, 2),
+      case_of(AttentionBlock{.heads = 4,
+                             .kv_heads = 2,
+                             .head_size = 24,
+                             .norm = kRms,
+                             .bias = AttentionBias::qkv,
+                             .qk_norm = true,
+                             .rotary = 10000,
+                             .window = 50},
+              {150, 40}, 2),
+      case_of(AttentionBlock{.heads = 3,
+                             .causal = false,
+                             .kv_heads = 1,
+                             .head_size = 10,
+                             .norm = kRms,
+                             .bias = AttentionBias::none,
+                             .qk_norm = true,
+                             .rotary = 500000},
+              {21, 16}, 3),
+      // MLPs.
+      case_of(MlpBlock{.hidden = 6, .activation = Activation::silu}, {4}, 2),
+      case_of(MlpBlock{.hidden = 77, .activation = Activation::silu}, {20, 48}, 3),
+      case_of(MlpBlock{.hidden = 77, .activation = Activation::relu}, {20, 48}, 3),
+      case_of(MlpBlock{.hidden = 50, .gated = true}, {20, 48}, 3),
+      case_of(MlpBlock{.hidden = 50, .activation = Activation::silu, .gated = true}, {5, 48}, 3),
+      case_of(MlpBlock{.hidden = 50, .activation = Activation::relu, .gated = true}, {5, 48}, 3),
+      case_of(MlpBlock{.hidden = 1, .activation = Activation::silu, .gated = true}, {3}, 2),
+      case_of(MlpBlock{.hidden = 50, .bias = false}, {20, 48}, 3),
+      case_of(MlpBlock{.hidden = 50, .norm = kRms}, {48}, 3),
+      case_of(MlpBlock{.hidden = 130,
+                       .activation = Activation::silu,
+                       .gated = true,
+                       .norm = kRms,
+                       .bias = false},
+              {20, 48}, 3),
+      // Heads of networks.
+      case_of(Head{.classes = 3, .norm_kind = kRms}, {4}, 2),
+      case_of(Head{.classes = 200, .bias = true, .norm_kind = kRms}, {150, 24}, 2)};
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases = earlier_cases();
+  for (Case& c : language_model_cases()) cases.push_back(std::move(c));
+  return cases;
 }
 
 // Both codes.
@@ -496,6 +571,29 @@ Network narrowed(const Narrowing& example) {
   return parsed(parse_network(std::make_shared<const Source>(std::move(source))));
 }
 
+/// A small network as today's language models are.
+Network llama_like() {
+  return parsed(parse_network(test::text_source("llama-like.network.yaml", R"(version: 1
+kind: network
+input: {tokens: 9, vocabulary: 31}
+layers:
+  - {kind: embedding, features: 16}
+  - repeat: 2
+    layers:
+      - {kind: attention_block, heads: 4, kv_heads: 2, head_size: 6, norm: rms_norm, bias: false,
+         qk_norm: true, rotary: 10000, window: 5}
+      - {kind: mlp_block, hidden: 21, activation: silu, gated: true, norm: rms_norm, bias: false}
+  - {kind: head, norm: rms_norm}
+)")));
+}
+
+std::vector<Network> small_networks() {
+  std::vector<Network> networks;
+  for (const Narrowing& example : examples()) networks.push_back(narrowed(example));
+  networks.push_back(llama_like());
+  return networks;
+}
+
 void check_network(const Network& network, double tolerance) {
   CAPTURE(network.name);
   const ReferenceNetwork reference = reference_network(network, 2);
@@ -519,7 +617,7 @@ void check_network(const Network& network, double tolerance) {
 
 TEST_CASE("the kernels agree with the reference over whole networks") {
   if (!has_kernels()) return;
-  for (const Narrowing& example : examples()) check_network(narrowed(example), kTolerance);
+  for (const Network& network : small_networks()) check_network(network, kTolerance);
 }
 
 TEST_CASE("the kernels agree with the reference over the example networks as they are" *
@@ -535,31 +633,35 @@ TEST_CASE("the kernels agree with the reference over the example networks as the
 }
 
 TEST_CASE("the gradients of whole networks are those of finite differences") {
-  for (const Narrowing& example : examples()) {
-    CAPTURE(example.file);
-    const Network network = narrowed(example);
+  for (const Network& network : small_networks()) {
+    CAPTURE(network.name);
     ReferenceNetwork reference = reference_network(network, 2);
     Values losses;
     const std::vector<std::vector<Values>> gradients = reference.gradients(losses);
-    // The largest gradient of the first parameter of some layers.
-    for (std::size_t i = 0; i < network.layers.size(); i += 3) {
-      if (gradients[i].empty()) continue;
+    // The largest gradient of the first parameter of some layers, and of each of a language
+    // model's.
+    const bool looks_at_all = network.name == "llama-like";
+    for (std::size_t i = 0; i < network.layers.size(); i += looks_at_all ? 1 : 3) {
       CAPTURE(network.layers[i].name);
-      const Values& gradient = gradients[i].front();
-      const auto at =
-          std::max_element(gradient.begin(), gradient.end(),
-                           [](double a, double b) { return std::abs(a) < std::abs(b); }) -
-          gradient.begin();
-      double& element = reference.parameters[i].front()[at];
-      const double before = element;
-      constexpr double kStep = 1e-6;
-      element = before + kStep;
-      const double above = reference.loss();
-      element = before - kStep;
-      const double below = reference.loss();
-      element = before;
-      const double numeric = (above - below) / (2 * kStep);
-      CHECK(numeric == doctest::Approx(gradient[at]).epsilon(1e-5));
+      const std::size_t parameters = std::min<std::size_t>(gradients[i].size(), 1);
+      for (std::size_t p = 0; p < (looks_at_all ? gradients[i].size() : parameters); ++p) {
+        CAPTURE(network.layers[i].parameters[p].name);
+        const Values& gradient = gradients[i][p];
+        const auto at =
+            std::max_element(gradient.begin(), gradient.end(),
+                             [](double a, double b) { return std::abs(a) < std::abs(b); }) -
+            gradient.begin();
+        double& element = reference.parameters[i][p][at];
+        const double before = element;
+        constexpr double kStep = 1e-6;
+        element = before + kStep;
+        const double above = reference.loss();
+        element = before - kStep;
+        const double below = reference.loss();
+        element = before;
+        const double numeric = (above - below) / (2 * kStep);
+        CHECK(numeric == doctest::Approx(gradient[at]).epsilon(1e-5));
+      }
     }
   }
 }

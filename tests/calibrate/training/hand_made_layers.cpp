@@ -64,20 +64,51 @@ void fill(NetworkLayer& layer, const LayerNorm&) {
   layer.splits = true;
 }
 
+void fill(NetworkLayer& layer, const RmsNorm&) {
+  const Extents& extents = layer.input.extents;
+  layer.output = layer.input;
+  layer.parameters = {parameter("scale", {extents.back()})};
+  layer.kept = {row_statistic("rstd", rows_of(extents))};
+  layer.splits = true;
+}
+
+/// The norm at the start of a block or a head.
+void fill_norm(NetworkLayer& layer, NormKind kind) {
+  const Extents& extents = layer.input.extents;
+  const bool is_centred = kind == NormKind::layer_norm;
+  layer.parameters = {parameter("norm.scale", {extents.back()})};
+  if (is_centred) layer.parameters.push_back(parameter("norm.shift", {extents.back()}));
+  if (is_centred) layer.kept.push_back(row_statistic("norm.mean", rows_of(extents)));
+  layer.kept.push_back(row_statistic("norm.rstd", rows_of(extents)));
+  layer.kept.push_back(tensor("norm.output", extents));
+}
+
 void fill(NetworkLayer& layer, const AttentionBlock& block) {
   const std::int64_t t = layer.input.extents[0];
   const std::int64_t d = layer.input.extents[1];
+  const std::int64_t size = block.head_size == 0 ? d / block.heads : block.head_size;
+  const std::int64_t key_heads = block.kv_heads == 0 ? block.heads : block.kv_heads;
+  const std::int64_t q = block.heads * size;
+  const std::int64_t k = key_heads * size;
+  const std::int64_t qkv = q + k + k;
   layer.output = layer.input;
-  layer.parameters = {parameter("norm.scale", {d}),           parameter("norm.shift", {d}),
-                      parameter("qkv.weight", {3 * d, d}),    parameter("qkv.bias", {3 * d}),
-                      parameter("projection.weight", {d, d}), parameter("projection.bias", {d})};
-  layer.kept = {row_statistic("norm.mean", {t}),
-                row_statistic("norm.rstd", {t}),
-                tensor("norm.output", {t, d}),
-                tensor("qkv", {t, 3 * d}),
-                row_statistic("logsumexp", {block.heads, t}),
-                tensor("context", {t, d})};
-  layer.left_for_weights = {tensor("qkv.gradient", {t, 3 * d}),
+  fill_norm(layer, block.norm);
+  layer.parameters.push_back(parameter("qkv.weight", {qkv, d}));
+  if (block.bias == AttentionBias::all || block.bias == AttentionBias::qkv)
+    layer.parameters.push_back(parameter("qkv.bias", {qkv}));
+  if (block.qk_norm) {
+    layer.parameters.push_back(parameter("queries.scale", {size}, true));
+    layer.parameters.push_back(parameter("keys.scale", {size}, true));
+    layer.kept.push_back(row_statistic("heads.rstd", {t, block.heads + key_heads}));
+    layer.kept.push_back(tensor("heads.input", {t, q + k}));
+  }
+  layer.parameters.push_back(parameter("projection.weight", {d, q}));
+  if (block.bias == AttentionBias::all)
+    layer.parameters.push_back(parameter("projection.bias", {d}));
+  layer.kept.push_back(tensor("qkv", {t, qkv}));
+  layer.kept.push_back(row_statistic("logsumexp", {block.heads, t}));
+  layer.kept.push_back(tensor("context", {t, q}));
+  layer.left_for_weights = {tensor("qkv.gradient", {t, qkv}),
                             tensor("norm.output_gradient", {t, d})};
   layer.splits = true;
 }
@@ -85,18 +116,16 @@ void fill(NetworkLayer& layer, const AttentionBlock& block) {
 void fill(NetworkLayer& layer, const MlpBlock& block) {
   const Extents& extents = layer.input.extents;
   const std::int64_t d = extents.back();
+  const std::int64_t up = block.gated ? block.hidden + block.hidden : block.hidden;
   layer.output = layer.input;
-  layer.parameters = {parameter("norm.scale", {d}),
-                      parameter("norm.shift", {d}),
-                      parameter("up.weight", {block.hidden, d}),
-                      parameter("up.bias", {block.hidden}),
-                      parameter("down.weight", {d, block.hidden}),
-                      parameter("down.bias", {d})};
-  layer.kept = {row_statistic("norm.mean", rows_of(extents)),
-                row_statistic("norm.rstd", rows_of(extents)), tensor("norm.output", extents),
-                tensor("hidden", with_last(extents, block.hidden)),
-                tensor("gelu", with_last(extents, block.hidden))};
-  layer.left_for_weights = {tensor("hidden.gradient", with_last(extents, block.hidden)),
+  fill_norm(layer, block.norm);
+  layer.parameters.push_back(parameter("up.weight", {up, d}));
+  if (block.bias) layer.parameters.push_back(parameter("up.bias", {up}));
+  layer.parameters.push_back(parameter("down.weight", {d, block.hidden}));
+  if (block.bias) layer.parameters.push_back(parameter("down.bias", {d}));
+  layer.kept.push_back(tensor("hidden", with_last(extents, up)));
+  layer.kept.push_back(tensor("activated", with_last(extents, block.hidden)));
+  layer.left_for_weights = {tensor("hidden.gradient", with_last(extents, up)),
                             tensor("norm.output_gradient", extents)};
   layer.splits = true;
 }
@@ -114,9 +143,7 @@ void fill(NetworkLayer& layer, const Head& head) {
   const Extents& extents = layer.input.extents;
   const std::int64_t f = extents.back();
   if (head.norm) {
-    layer.parameters = {parameter("norm.scale", {f}), parameter("norm.shift", {f})};
-    layer.kept = {row_statistic("norm.mean", rows_of(extents)),
-                  row_statistic("norm.rstd", rows_of(extents)), tensor("norm.output", extents)};
+    fill_norm(layer, head.norm_kind);
     layer.left_for_weights = {tensor("norm.output_gradient", extents)};
   }
   layer.parameters.push_back(parameter("weight", {head.classes, f}));
@@ -272,7 +299,9 @@ Case case_of(const LayerSettings& settings, Extents input, std::int64_t batch, s
   return made;
 }
 
-std::vector<Case> cases_without_batch_norm() {
+namespace {
+
+std::vector<Case> earlier_cases() {
   return {case_of(Linear{3, true}, {4}, 2),
           case_of(Linear{2, false}, {5}, 2),
           case_of(Linear{3, true}, {2, 4}, 2),
@@ -309,6 +338,89 @@ std::vector<Case> cases_without_batch_norm() {
           case_of(Lstm{3, false}, {4, 2}, 2),
           case_of(Lstm{2, false}, {1, 3}, 2),
           case_of(Lstm{3, true}, {4, 3}, 2)};
+}
+
+/// The layers of today's language models. Seeds keep every relu away from its kink.
+std::vector<Case> language_model_cases() {
+  constexpr NormKind kRms = NormKind::rms_norm;
+  return {
+      case_of(RmsNorm{}, {5}, 2), case_of(RmsNorm{}, {3, 4}, 2), case_of(RmsNorm{}, {2, 2, 3}, 2),
+      // Heads that share keys, and heads that do not fill the features.
+      case_of(AttentionBlock{.heads = 4, .kv_heads = 2}, {3, 8}, 2),
+      case_of(AttentionBlock{.heads = 3, .causal = false, .kv_heads = 1}, {4, 6}, 2),
+      case_of(AttentionBlock{.heads = 2, .kv_heads = 2}, {3, 4}, 2),
+      case_of(AttentionBlock{.heads = 2, .head_size = 3}, {3, 4}, 2),
+      case_of(AttentionBlock{.heads = 3, .causal = false, .head_size = 1}, {3, 5}, 2),
+      case_of(AttentionBlock{.heads = 4, .kv_heads = 2, .head_size = 2}, {3, 5}, 2),
+      // Rotary positions.
+      case_of(AttentionBlock{.heads = 2, .rotary = 10000}, {5, 8}, 2),
+      case_of(AttentionBlock{.heads = 2, .causal = false, .rotary = 3}, {4, 4}, 2),
+      case_of(AttentionBlock{.heads = 1, .rotary = 1}, {3, 6}, 2),
+      case_of(AttentionBlock{.heads = 4, .kv_heads = 2, .head_size = 4, .rotary = 10}, {4, 6}, 2),
+      // Norms of heads.
+      case_of(AttentionBlock{.heads = 2, .qk_norm = true}, {3, 6}, 2),
+      case_of(AttentionBlock{.heads = 4, .kv_heads = 1, .head_size = 3, .qk_norm = true}, {3, 4},
+              2),
+      case_of(AttentionBlock{.heads = 2, .causal = false, .qk_norm = true, .rotary = 100}, {4, 8},
+              2),
+      // Windows: of one token, of some, of all, of more than there are.
+      case_of(AttentionBlock{.heads = 2, .window = 1}, {4, 4}, 2),
+      case_of(AttentionBlock{.heads = 2, .window = 2}, {5, 4}, 2),
+      case_of(AttentionBlock{.heads = 1, .window = 4}, {4, 3}, 2),
+      case_of(AttentionBlock{.heads = 1, .window = 9}, {4, 3}, 2),
+      case_of(AttentionBlock{.heads = 4, .kv_heads = 2, .window = 3}, {6, 8}, 2),
+      // Biases and norms.
+      case_of(AttentionBlock{.heads = 2, .bias = AttentionBias::qkv}, {3, 4}, 2),
+      case_of(AttentionBlock{.heads = 2, .bias = AttentionBias::none}, {3, 4}, 2),
+      case_of(AttentionBlock{.heads = 2, .norm = kRms}, {3, 4}, 2),
+      case_of(AttentionBlock{.heads = 4,
+                             .kv_heads = 2,
+                             .head_size = 4,
+                             .norm = kRms,
+                             .bias = AttentionBias::qkv,
+                             .qk_norm = true,
+                             .rotary = 10000,
+                             .window = 3},
+              {5, 6}, 2),
+      case_of(AttentionBlock{.heads = 3,
+                             .causal = false,
+                             .kv_heads = 1,
+                             .head_size = 2,
+                             .norm = kRms,
+                             .bias = AttentionBias::none,
+                             .qk_norm = true,
+                             .rotary = 50},
+              {4, 5}, 2),
+      // MLPs.
+      case_of(MlpBlock{.hidden = 6, .activation = Activation::silu}, {4}, 2),
+      case_of(MlpBlock{.hidden = 3, .activation = Activation::silu}, {3, 5}, 2),
+      case_of(MlpBlock{.hidden = 6, .activation = Activation::relu}, {4}, 2),
+      case_of(MlpBlock{.hidden = 3, .activation = Activation::relu}, {3, 5}, 2),
+      case_of(MlpBlock{.hidden = 6, .gated = true}, {4}, 2),
+      case_of(MlpBlock{.hidden = 4, .activation = Activation::silu, .gated = true}, {3, 5}, 2),
+      case_of(MlpBlock{.hidden = 4, .activation = Activation::relu, .gated = true}, {3, 5}, 2),
+      case_of(MlpBlock{.hidden = 1, .activation = Activation::silu, .gated = true}, {2, 3}, 2),
+      case_of(MlpBlock{.hidden = 5, .bias = false}, {3, 4}, 2),
+      case_of(MlpBlock{.hidden = 5, .norm = kRms}, {4}, 2),
+      case_of(MlpBlock{.hidden = 6,
+                       .activation = Activation::silu,
+                       .gated = true,
+                       .norm = kRms,
+                       .bias = false},
+              {3, 4}, 2),
+      // Heads of networks.
+      case_of(Head{.classes = 3, .norm_kind = kRms}, {4}, 2),
+      case_of(Head{.classes = 3, .bias = true, .norm_kind = kRms}, {3, 4}, 2),
+      case_of(Head{.classes = 2, .norm = false, .norm_kind = kRms}, {2, 3}, 2)};
+}
+
+}  // namespace
+
+std::vector<Case> cases_without_batch_norm() {
+  std::vector<Case> cases = earlier_cases();
+  for (Case& of_language_models : language_model_cases())
+    cases.push_back(std::move(of_language_models));
+  return cases;
 }
 
 std::vector<Case> cases_with_batch_norm() {

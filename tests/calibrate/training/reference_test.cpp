@@ -169,6 +169,19 @@ TEST_CASE("causal attention does not look ahead, and attention that is not causa
   }
 }
 
+TEST_CASE("a token does not count where a window has left it behind") {
+  Case c = case_of(AttentionBlock{.heads = 2, .window = 2}, {5, 4}, 1);
+  const Values before = reference_forward(c.call()).output;
+  c.input[1 * 4 + 2] += 0.5;  // token 1
+  const Values after = reference_forward(c.call()).output;
+  for (std::int64_t token = 0; token < 5; ++token) {
+    CAPTURE(token);
+    const bool is_same = std::equal(before.begin() + token * 4, before.begin() + (token + 1) * 4,
+                                    after.begin() + token * 4);
+    CHECK(is_same == (token != 1 && token != 2));
+  }
+}
+
 // A variance v comes out of a norm as v / (v + epsilon).
 double normed_variance(double variance) { return variance / (variance + 1e-5); }
 
@@ -183,6 +196,21 @@ TEST_CASE("layer_norm makes mean 0 and variance 1 of each row, and keeps both as
     CHECK(std::abs(out.variance - normed_variance(in.variance)) < 1e-14);
     CHECK(std::abs(forward.kept[0][row] - in.mean) < 1e-15);
     CHECK(std::abs(forward.kept[1][row] - 1 / std::sqrt(in.variance + 1e-5)) < 1e-14);
+  }
+}
+
+TEST_CASE("rms_norm makes each row's mean square 1, and does not move its mean to 0") {
+  Case c = case_of(RmsNorm{}, {3, 5}, 2);
+  c.parameters = initial_parameters(c.layer, 1);
+  const ReferenceForward forward = reference_forward(c.call());
+  for (std::int64_t row = 0; row < 6; ++row) {
+    const MeanAndVariance in = statistics(part(c.input, row, 6));
+    const MeanAndVariance out = statistics(part(forward.output, row, 6));
+    const double square = in.mean * in.mean + in.variance;
+    const double rstd = forward.kept[0][row];
+    CHECK(std::abs(rstd - 1 / std::sqrt(square + 1e-5)) < 1e-14);
+    CHECK(std::abs(out.mean - in.mean * rstd) < 1e-14);
+    CHECK(std::abs(out.mean * out.mean + out.variance - normed_variance(square)) < 1e-14);
   }
 }
 

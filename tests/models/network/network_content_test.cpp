@@ -45,8 +45,27 @@ TEST_CASE("every setting of every kind of layer counts") {
       {numbers, "attention_block, heads: 1"},
       {numbers, "attention_block, heads: 2"},
       {numbers, "attention_block, heads: 2, causal: false"},
+      {numbers, "attention_block, heads: 2, kv_heads: 1"},
+      {numbers, "attention_block, heads: 2, head_size: 2"},
+      {numbers, "attention_block, heads: 2, head_size: 6"},
+      {numbers, "attention_block, heads: 2, kv_heads: 1, head_size: 2"},
+      {numbers, "attention_block, heads: 2, norm: rms_norm"},
+      {numbers, "attention_block, heads: 2, bias: qkv"},
+      {numbers, "attention_block, heads: 2, bias: false"},
+      {numbers, "attention_block, heads: 2, qk_norm: true"},
+      {numbers, "attention_block, heads: 2, rotary: 10000"},
+      {numbers, "attention_block, heads: 2, rotary: 10000.5"},
+      {numbers, "attention_block, heads: 2, window: 2"},
+      {numbers, "attention_block, heads: 2, window: 3"},
       {numbers, "mlp_block"},
       {numbers, "mlp_block, hidden: 8"},
+      {numbers, "mlp_block, activation: silu"},
+      {numbers, "mlp_block, activation: relu"},
+      {numbers, "mlp_block, gated: true"},
+      {numbers, "mlp_block, gated: true, activation: silu"},
+      {numbers, "mlp_block, norm: rms_norm"},
+      {numbers, "mlp_block, bias: false"},
+      {numbers, "rms_norm"},
       {numbers, "lstm, hidden: 8"},
       {numbers, "lstm, hidden: 4"},
       {numbers, "lstm, hidden: 8, residual: true"},
@@ -54,6 +73,7 @@ TEST_CASE("every setting of every kind of layer counts") {
       {numbers, "head, classes: 3"},
       {numbers, "head, classes: 2, norm: false"},
       {numbers, "head, classes: 2, bias: true"},
+      {numbers, "head, classes: 2, norm: rms_norm"},
       {ids, "embedding, features: 8"},
       {ids, "embedding, features: 4"},
       {ids, "embedding, features: 8, positions: true"},
@@ -76,6 +96,44 @@ TEST_CASE("every setting of every kind of layer counts") {
   for (const auto& [input, layer] : layers)
     contents.insert(content(input, "  - {kind: " + layer + "}\n"));
   CHECK(contents.size() == layers.size());
+}
+
+/// What is told of a layer's settings, in front of its shapes.
+std::string settings_in(const std::string& layer) {
+  const std::string text = content("{shape: [4, 8]}", "  - {kind: " + layer + "}\n");
+  const std::size_t from = text.find('\n') + 1;
+  return text.substr(from, text.find(" [4, 8] ", from) - from);
+}
+
+TEST_CASE("settings that came later are not told where they are as before") {
+  CHECK(settings_in("attention_block, heads: 2") ==
+        "attention_block_0 attention_block heads 2 causal true");
+  CHECK(settings_in("attention_block, heads: 2, causal: false") ==
+        "attention_block_0 attention_block heads 2 causal false");
+  CHECK(settings_in("mlp_block") == "mlp_block_0 mlp_block hidden 32");
+  CHECK(settings_in("head, classes: 2") == "head_0 head classes 2 norm true bias false");
+  CHECK(settings_in("head, classes: 2, norm: false") ==
+        "head_0 head classes 2 norm false bias false");
+  // Said as they are when they are absent.
+  CHECK(settings_in("attention_block, heads: 2, kv_heads: 2, head_size: 4, norm: layer_norm, bias: "
+                    "true, qk_norm: false") == settings_in("attention_block, heads: 2"));
+  CHECK(settings_in("mlp_block, activation: gelu, gated: false, norm: layer_norm, bias: true") ==
+        settings_in("mlp_block"));
+  CHECK(settings_in("head, classes: 2, norm: layer_norm") == settings_in("head, classes: 2"));
+}
+
+TEST_CASE("settings that came later are told one after the other") {
+  CHECK(settings_in("attention_block, heads: 4, kv_heads: 2, head_size: 6, norm: rms_norm, bias: "
+                    "qkv, qk_norm: true, rotary: 10000, window: 3") ==
+        "attention_block_0 attention_block heads 4 causal true kv_heads 2 head_size 6 rms_norm "
+        "bias qkv qk_norm rotary 10000 window 3");
+  CHECK(settings_in("attention_block, bias: false, rotary: 1.5") ==
+        "attention_block_0 attention_block heads 1 causal true bias false rotary 1.5");
+  CHECK(settings_in("mlp_block, activation: silu, gated: true, norm: rms_norm, bias: false") ==
+        "mlp_block_0 mlp_block hidden 32 silu gated rms_norm bias false");
+  CHECK(settings_in("head, classes: 2, norm: rms_norm") ==
+        "head_0 head classes 2 norm true bias false rms_norm");
+  CHECK(settings_in("rms_norm") == "rms_norm_0 rms_norm ");
 }
 
 TEST_CASE("the fingerprint is FNV-1a, 64 bits, of the content") {

@@ -97,6 +97,186 @@ layers:
   CHECK(std::get<Head>(sequence.layers[4].settings).classes == 4);
 }
 
+AttentionBlock attention_of(const std::string& keys) {
+  const Network network =
+      small_network("{shape: [16, 24]}", "  - {kind: attention_block" + keys + "}\n");
+  return std::get<AttentionBlock>(network.layers.front().settings);
+}
+
+MlpBlock mlp_of(const std::string& keys) {
+  const Network network = small_network("{shape: [16, 24]}", "  - {kind: mlp_block" + keys + "}\n");
+  return std::get<MlpBlock>(network.layers.front().settings);
+}
+
+Head head_of(const std::string& keys) {
+  const Network network =
+      small_network("{shape: [16, 24]}", "  - {kind: head, classes: 3" + keys + "}\n");
+  return std::get<Head>(network.layers.front().settings);
+}
+
+TEST_CASE("the keys of today's language models arrive in the settings") {
+  // Absent keys are as they were before there were any.
+  CHECK(attention_of("") == AttentionBlock{.heads = 1, .kv_heads = 1, .head_size = 24});
+  CHECK(attention_of(", heads: 4, kv_heads: 2") ==
+        AttentionBlock{.heads = 4, .kv_heads = 2, .head_size = 6});
+  CHECK(attention_of(", heads: 5, head_size: 7") ==
+        AttentionBlock{.heads = 5, .kv_heads = 5, .head_size = 7});
+  CHECK(attention_of(", norm: rms_norm").norm == NormKind::rms_norm);
+  CHECK(attention_of(", norm: layer_norm").norm == NormKind::layer_norm);
+  CHECK(attention_of(", bias: true").bias == AttentionBias::all);
+  CHECK(attention_of(", bias: false").bias == AttentionBias::none);
+  CHECK(attention_of(", bias: qkv").bias == AttentionBias::qkv);
+  CHECK(attention_of(", qk_norm: true").qk_norm);
+  CHECK(!attention_of(", qk_norm: false").qk_norm);
+  CHECK(attention_of(", rotary: 10000").rotary == 10000);
+  CHECK(attention_of(", rotary: 1").rotary == 1);
+  CHECK(attention_of(", rotary: 1.5e6").rotary == 1.5e6);
+  CHECK(attention_of(", causal: false, rotary: 10").rotary == 10);
+  CHECK(attention_of(", window: 1").window == 1);
+  CHECK(attention_of(", window: 1000").window == 1000);
+  CHECK(attention_of(", heads: 6, causal: true, kv_heads: 3, head_size: 10, norm: rms_norm, bias: "
+                     "qkv, qk_norm: true, rotary: 500000, window: 9") ==
+        AttentionBlock{.heads = 6,
+                       .causal = true,
+                       .kv_heads = 3,
+                       .head_size = 10,
+                       .norm = NormKind::rms_norm,
+                       .bias = AttentionBias::qkv,
+                       .qk_norm = true,
+                       .rotary = 500'000,
+                       .window = 9});
+
+  CHECK(mlp_of("") == MlpBlock{.hidden = 96});
+  CHECK(mlp_of(", activation: gelu") == MlpBlock{.hidden = 96});
+  CHECK(mlp_of(", activation: silu").activation == Activation::silu);
+  CHECK(mlp_of(", activation: relu").activation == Activation::relu);
+  CHECK(mlp_of(", norm: rms_norm").norm == NormKind::rms_norm);
+  CHECK(mlp_of(", gated: true").gated);
+  CHECK(mlp_of(", bias: true").bias);
+  CHECK(!mlp_of(", bias: false").bias);
+  CHECK(mlp_of(", hidden: 7, activation: silu, gated: true, norm: rms_norm, bias: false") ==
+        MlpBlock{.hidden = 7,
+                 .activation = Activation::silu,
+                 .gated = true,
+                 .norm = NormKind::rms_norm,
+                 .bias = false});
+
+  CHECK(head_of("").norm);
+  CHECK(head_of("").norm_kind == NormKind::layer_norm);
+  CHECK(head_of(", norm: true").norm);
+  CHECK(!head_of(", norm: false").norm);
+  CHECK(head_of(", norm: layer_norm").norm);
+  CHECK(head_of(", norm: rms_norm").norm);
+  CHECK(head_of(", norm: rms_norm").norm_kind == NormKind::rms_norm);
+  CHECK(small_network("{shape: [16, 24]}", "  - {kind: rms_norm}\n").layers.front().name ==
+        "rms_norm_0");
+}
+
+TEST_CASE("settings of attention that are wrong are told") {
+  const auto error = [](const std::string& keys) {
+    return errors_in("{shape: [16, 24]}", "  - {kind: attention_block, " + keys + "}\n");
+  };
+  const std::string serves = " (each head of keys and values serves as many heads of queries)\n";
+  CHECK(error("heads: 4, kv_heads: 3") ==
+        "5: layers[0].kv_heads is 3, which does not divide heads: 4" + serves);
+  CHECK(error("heads: 4, kv_heads: 8") ==
+        "5: layers[0].kv_heads is 8, which does not divide heads: 4" + serves);
+  CHECK(error("kv_heads: 2") ==
+        "5: layers[0].kv_heads is 2, which does not divide heads: 1" + serves);
+  for (const std::string key : {"kv_heads", "head_size", "window"}) {
+    CHECK(error(key + ": 0") ==
+          "5: layers[0]." + key + " is 0, which is not between 1 and 1000000000\n");
+  }
+  const std::string odd =
+      ", but the input in line 3 is [16, 24] (numbers turn in pairs: change heads or head_size, or "
+      "take rotary out)\n";
+  CHECK(error("heads: 8, rotary: 10000") ==
+        "5: layers[0] 'attention_block_0' takes heads of an even size for its rotary positions, "
+        "not of 3" +
+            odd);
+  CHECK(error("heads: 4, head_size: 5, rotary: 10000") ==
+        "5: layers[0] 'attention_block_0' takes heads of an even size for its rotary positions, "
+        "not of 5" +
+            odd);
+  CHECK(error("heads: 8, qk_norm: true") == "no error");
+  const std::string order =
+      "5: layers[0].window is 4, but causal is false: no token is before another (a window is of "
+      "the tokens before: leave one of the two out)\n";
+  CHECK(error("causal: false, window: 4") == order);
+  const std::string base =
+      ", which is not at least 1 (the base of the angles, such as 10000; absent = no rotary "
+      "positions)\n";
+  CHECK(error("rotary: 0.5") == "5: layers[0].rotary is 0.5" + base);
+  CHECK(error("rotary: 0") == "5: layers[0].rotary is 0" + base);
+  CHECK(error("rotary: -3") == "5: layers[0].rotary is '-3', which is negative\n");
+  CHECK(error("rotary: 1e16") == "5: layers[0].rotary is 1e+16, which is above 1000000000000000\n");
+  CHECK(error("rotary: true") == "5: layers[0].rotary is 'true', which is not a number\n");
+  CHECK(error("qk_norm: rms_norm") ==
+        "5: layers[0].qk_norm is 'rms_norm', which is neither true nor false\n");
+  // What is wrong in several ways is told in all of them.
+  CHECK(error("heads: 4, kv_heads: 3, rotary: 0.25, causal: false, window: 4") ==
+        "5: layers[0].kv_heads is 3, which does not divide heads: 4" + serves +
+            "5: layers[0].rotary is 0.25" + base + order);
+}
+
+TEST_CASE("words that are no activation, norm or bias are told") {
+  const auto error = [](const std::string& layer) {
+    return errors_in("{shape: [16, 24]}", "  - {kind: " + layer + "}\n");
+  };
+  CHECK(error("mlp_block, activation: tanh") ==
+        "5: layers[0].activation is 'tanh', which is no activation (one of gelu, silu, relu)\n");
+  CHECK(error("mlp_block, activation: sillu") ==
+        "5: layers[0].activation is 'sillu', which is no activation (did you mean 'silu'?)\n");
+  for (const std::string kind : {"attention_block", "mlp_block"}) {
+    for (const std::string word : {"true", "false", "batch"}) {
+      CHECK(error(kind + ", norm: " + word) ==
+            "5: layers[0].norm is '" + word +
+                "', which is no norm (one of layer_norm, rms_norm)\n");
+    }
+    CHECK(error(kind + ", norm: rmsnrm") ==
+          "5: layers[0].norm is 'rmsnrm', which is no norm (did you mean 'rms_norm'?)\n");
+  }
+  CHECK(error("head, classes: 3, norm: batch").starts_with("5: layers[0].norm is 'batch', which "));
+  for (const std::string word : {"qk", "none", "all"}) {
+    CHECK(error("attention_block, bias: " + word)
+              .starts_with("5: layers[0].bias is '" + word + "', which is neither true nor false"));
+  }
+  // Only attention has queries, keys and values.
+  for (const std::string kind : {"mlp_block", "linear, features: 3", "head, classes: 3"}) {
+    CHECK(error(kind + ", bias: qkv") ==
+          "5: layers[0].bias is 'qkv', which is neither true nor false\n");
+  }
+  CHECK(error("mlp_block, gated: silu") ==
+        "5: layers[0].gated is 'silu', which is neither true nor false\n");
+}
+
+TEST_CASE("keys of today's language models are those of their kinds alone") {
+  const auto error = [](const std::string& layer) {
+    return errors_in("{shape: [16, 24]}", "  - {kind: " + layer + "}\n");
+  };
+  const std::string help = " (take it out, or change the kind)\n";
+  CHECK(error("rms_norm, norm: rms_norm") ==
+        "5: layers[0].norm is a key of attention_block, mlp_block, head, not of rms_norm" + help);
+  CHECK(error("rms_norm, bias: false") ==
+        "5: layers[0].bias is a key of linear, attention_block, mlp_block, head, conv2d, not of "
+        "rms_norm" +
+            help);
+  for (const std::string key :
+       {"kv_heads: 2", "head_size: 4", "qk_norm: true", "rotary: 10000", "window: 4"}) {
+    const std::string name = key.substr(0, key.find(':'));
+    CHECK(error("mlp_block, " + key) ==
+          "5: layers[0]." + name + " is a key of attention_block, not of mlp_block" + help);
+  }
+  for (const std::string key : {"activation: silu", "gated: true"}) {
+    const std::string name = key.substr(0, key.find(':'));
+    CHECK(error("attention_block, " + key) ==
+          "5: layers[0]." + name + " is a key of mlp_block, not of attention_block" + help);
+  }
+  CHECK(error("lstm, hidden: 24, head_size: 4, kv_heads: 2") ==
+        "5: layers[0].head_size is a key of attention_block, not of lstm" + help +
+            "5: layers[0].kv_heads is a key of attention_block, not of lstm" + help);
+}
+
 TEST_CASE("names count through the network, and given ones count their repeats, outermost first") {
   const Network network = small_network("{shape: [4]}",
                                         "  - {kind: linear, features: 4}\n"
@@ -190,7 +370,8 @@ TEST_CASE("a break in the chain names both layers and is told once") {
         "line 8 makes [4, 8] (say hidden: 8 or residual: false)\n");
   CHECK(errors_in("{shape: [4, 8]}", "  - {kind: attention_block, heads: 3}\n") ==
         "5: layers[0] 'attention_block_0' takes features that its 3 heads divide, but the input "
-        "in line 3 is [4, 8] (every head gets an equal part of the features)\n");
+        "in line 3 is [4, 8] (every head gets an equal part of the features; else say "
+        "head_size)\n");
   const std::string shrink =
       " (make the kernel smaller or the padding larger, or take out a layer before that shrinks "
       "the picture)\n";
@@ -255,15 +436,16 @@ TEST_CASE("kinds and keys that are not known are told with what is near") {
         "5: layers[0].kind is 'lineal', which is no kind of layer (did you mean 'linear'?)\n");
   CHECK(errors_in(input, "  - {kind: dropout}\n") ==
         "5: layers[0].kind is 'dropout', which is no kind of layer (one of linear, relu, gelu, "
-        "layer_norm, attention_block, mlp_block, embedding, head, conv2d, max_pool, batch_norm, "
-        "flatten, residual_block, lstm)\n");
+        "layer_norm, rms_norm, attention_block, mlp_block, embedding, head, conv2d, max_pool, "
+        "batch_norm, flatten, residual_block, lstm)\n");
   CHECK(errors_in(input, "  - {name: a}\n") ==
         "5: layers[0].kind is missing (or give repeat and layers)\n");
   CHECK(errors_in(input, "  - relu\n") ==
         "5: layers[0] is 'relu', where a map of keys is wanted\n");
-  CHECK(errors_in(input, "  - {kind: relu, bias: true}\n") ==
-        "5: layers[0].bias is a key of linear, head, conv2d, not of relu (take it out, or change "
-        "the kind)\n");
+  CHECK(
+      errors_in(input, "  - {kind: relu, bias: true}\n") ==
+      "5: layers[0].bias is a key of linear, attention_block, mlp_block, head, conv2d, not of relu "
+      "(take it out, or change the kind)\n");
   CHECK(errors_in(input, "  - {kind: linear, featurs: 4, features: 4}\n") ==
         "5: unknown key 'layers[0].featurs' (did you mean 'features'?)\n");
   CHECK(errors_in(input, "  - {kind: linear}\n") == "5: layers[0].features is missing\n");

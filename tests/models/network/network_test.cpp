@@ -205,7 +205,7 @@ TEST_CASE("an mlp block keeps what it has before and after the gelu") {
         "down.weight [4, 12]\ndown.bias [4]\n");
   CHECK(text_of(layer.kept) ==
         "norm.mean [6] statistic\nnorm.rstd [6] statistic\nnorm.output [6, 4]\n"
-        "hidden [6, 12]\ngelu [6, 12]\n");
+        "hidden [6, 12]\nactivated [6, 12]\n");
   CHECK(text_of(layer.left_for_weights) ==
         "hidden.gradient [6, 12]\nnorm.output_gradient [6, 4]\n");
   CHECK(layer.splits);
@@ -216,7 +216,196 @@ TEST_CASE("an mlp block keeps what it has before and after the gelu") {
   CHECK(std::get<MlpBlock>(derived(MlpBlock{}, {6, 4}).settings).hidden == 16);
   CHECK(text_of(derived(MlpBlock{12}, {4}).kept) ==
         "norm.mean [] statistic\nnorm.rstd [] statistic\nnorm.output [4]\nhidden [12]\n"
-        "gelu [12]\n");
+        "activated [12]\n");
+}
+
+// Layers of today's language models.
+
+TEST_CASE("an rms norm keeps the factor of every row") {
+  const NetworkLayer layer = derived(RmsNorm{}, {3, 4, 5});
+  CHECK(to_text(layer.output) == "[3, 4, 5]");
+  CHECK(text_of(layer.parameters) == "scale [5]\n");
+  CHECK(text_of(layer.kept) == "rstd [3, 4] statistic\n");
+  CHECK(layer.left_for_weights.empty());
+  CHECK(layer.splits);
+  CHECK(layer.forward_flops == 4 * 60);
+  CHECK(layer.backward_input_flops == 8 * 60);
+  CHECK(layer.backward_weight_flops == 2 * 60);
+  CHECK(text_of(derived(RmsNorm{}, {5}).kept) == "rstd [] statistic\n");
+}
+
+TEST_CASE("an attention block's heads may share keys, and need not fill the features") {
+  const NetworkLayer layer = derived(AttentionBlock{.heads = 4,
+                                                    .kv_heads = 2,
+                                                    .head_size = 6,
+                                                    .norm = NormKind::rms_norm,
+                                                    .bias = AttentionBias::qkv,
+                                                    .qk_norm = true,
+                                                    .rotary = 10000,
+                                                    .window = 5},
+                                     {16, 8});
+  CHECK(to_text(layer.output) == "[16, 8]");
+  // Queries 24, keys and values 12 each.
+  CHECK(text_of(layer.parameters) ==
+        "norm.scale [8]\nqkv.weight [48, 8]\nqkv.bias [48]\n"
+        "queries.scale [6] with input\nkeys.scale [6] with input\nprojection.weight [8, 24]\n");
+  CHECK(text_of(layer.kept) ==
+        "norm.rstd [16] statistic\nnorm.output [16, 8]\nheads.rstd [16, 6] statistic\n"
+        "heads.input [16, 36]\nqkv [16, 48]\nlogsumexp [4, 16] statistic\ncontext [16, 24]\n");
+  CHECK(text_of(layer.left_for_weights) == "qkv.gradient [16, 48]\nnorm.output_gradient [16, 8]\n");
+  CHECK(layer.splits);
+  // Products 2 x 16 x (8 x 48 + 24 x 8); core 4 and 10 x 16 x 5 x 24, each token with the five
+  // that it sees; norm 4, 8, 2 and the residual 1, 1 for each of 128 numbers; norms of heads 4, 10
+  // and turns 3, 3 for 16 x 36.
+  CHECK(layer.forward_flops == 18'432 + 7'680 + 5 * 128 + 7 * 576);
+  CHECK(layer.backward_input_flops == 18'432 + 19'200 + 9 * 128 + 13 * 576);
+  CHECK(layer.backward_weight_flops == 18'432 + 2 * 128);
+}
+
+TEST_CASE("each setting of an attention block changes only what is its own") {
+  const auto block = [](const AttentionBlock& settings) { return derived(settings, {16, 8}); };
+  const NetworkLayer plain = block({.heads = 2});
+
+  const NetworkLayer shared = block({.heads = 2, .kv_heads = 1});
+  CHECK(text_of(shared.parameters) ==
+        "norm.scale [8]\nnorm.shift [8]\nqkv.weight [16, 8]\nqkv.bias [16]\n"
+        "projection.weight [8, 8]\nprojection.bias [8]\n");
+  // Two of four heads of qkv are gone, with 2 x 16 x 8 x 8 of the product.
+  CHECK(shared.forward_flops == plain.forward_flops - 2'048);
+
+  const NetworkLayer narrow = block({.heads = 2, .head_size = 2});
+  CHECK(text_of(narrow.kept) ==
+        "norm.mean [16] statistic\nnorm.rstd [16] statistic\nnorm.output [16, 8]\n"
+        "qkv [16, 12]\nlogsumexp [2, 16] statistic\ncontext [16, 4]\n");
+  CHECK(to_text(narrow.output) == "[16, 8]");
+
+  const NetworkLayer normed = block({.heads = 2, .norm = NormKind::rms_norm});
+  CHECK(text_of(normed.kept) ==
+        "norm.rstd [16] statistic\nnorm.output [16, 8]\nqkv [16, 24]\n"
+        "logsumexp [2, 16] statistic\ncontext [16, 8]\n");
+  CHECK(normed.forward_flops == plain.forward_flops - 4 * 128);
+  CHECK(normed.backward_input_flops == plain.backward_input_flops - 3 * 128);
+  CHECK(normed.backward_weight_flops == plain.backward_weight_flops - 128);
+
+  const NetworkLayer unbiased = block({.heads = 2, .bias = AttentionBias::none});
+  CHECK(text_of(unbiased.parameters) ==
+        "norm.scale [8]\nnorm.shift [8]\nqkv.weight [24, 8]\nprojection.weight [8, 8]\n");
+  CHECK(unbiased.forward_flops == plain.forward_flops);
+
+  const NetworkLayer turned = block({.heads = 2, .rotary = 500});
+  CHECK(text_of(turned.parameters) == text_of(plain.parameters));
+  CHECK(text_of(turned.kept) == text_of(plain.kept));
+  CHECK(turned.forward_flops == plain.forward_flops + 3 * 256);
+  CHECK(turned.backward_input_flops == plain.backward_input_flops + 3 * 256);
+  CHECK(turned.backward_weight_flops == plain.backward_weight_flops);
+
+  const NetworkLayer windowed = block({.heads = 2, .window = 3});
+  CHECK(text_of(windowed.kept) == text_of(plain.kept));
+  // 4 and 10 x 16 x 8 for each of the 13 tokens that are no longer seen.
+  CHECK(windowed.forward_flops == plain.forward_flops - 13 * 512);
+  CHECK(windowed.backward_input_flops == plain.backward_input_flops - 13 * 1'280);
+  CHECK(block({.heads = 2, .window = 16}).forward_flops == plain.forward_flops);
+  CHECK(block({.heads = 2, .window = 17}).forward_flops == plain.forward_flops);
+}
+
+TEST_CASE("what an attention block leaves open is filled in") {
+  const auto settings_of = [](const AttentionBlock& settings) {
+    return std::get<AttentionBlock>(derived(settings, {16, 12}).settings);
+  };
+  CHECK(settings_of({.heads = 3}) == AttentionBlock{.heads = 3, .kv_heads = 3, .head_size = 4});
+  CHECK(settings_of({.heads = 6, .kv_heads = 2, .rotary = 9}) ==
+        AttentionBlock{.heads = 6, .kv_heads = 2, .head_size = 2, .rotary = 9});
+  CHECK(settings_of({.heads = 5, .head_size = 7}) ==
+        AttentionBlock{.heads = 5, .kv_heads = 5, .head_size = 7});
+  // Said or left open, it is the same layer.
+  const NetworkLayer open = derived(AttentionBlock{.heads = 3}, {16, 12});
+  const NetworkLayer said =
+      derived(AttentionBlock{.heads = 3, .kv_heads = 3, .head_size = 4}, {16, 12});
+  CHECK(text_of(open.parameters) == text_of(said.parameters));
+  CHECK(text_of(open.kept) == text_of(said.kept));
+  CHECK(open.forward_flops == said.forward_flops);
+}
+
+TEST_CASE("the widths of attention are those of its heads") {
+  const AttentionWidths widths = attention_widths({.heads = 6, .kv_heads = 2, .head_size = 5}, 16);
+  CHECK(widths.queries() == 30);
+  CHECK(widths.keys() == 10);
+  CHECK(widths.qkv() == 50);
+  CHECK(widths.sharing() == 3);
+  const AttentionWidths open = attention_widths({.heads = 4}, 16);
+  CHECK(open.kv_heads == 4);
+  CHECK(open.head_size == 4);
+  CHECK(open.sharing() == 1);
+  CHECK(open.qkv() == 48);
+}
+
+TEST_CASE("a gated mlp block makes twice as many numbers and keeps half of them again") {
+  const NetworkLayer layer = derived(MlpBlock{.hidden = 12,
+                                              .activation = Activation::silu,
+                                              .gated = true,
+                                              .norm = NormKind::rms_norm,
+                                              .bias = false},
+                                     {6, 4});
+  CHECK(to_text(layer.output) == "[6, 4]");
+  CHECK(text_of(layer.parameters) == "norm.scale [4]\nup.weight [24, 4]\ndown.weight [4, 12]\n");
+  CHECK(text_of(layer.kept) ==
+        "norm.rstd [6] statistic\nnorm.output [6, 4]\nhidden [6, 24]\nactivated [6, 12]\n");
+  CHECK(text_of(layer.left_for_weights) ==
+        "hidden.gradient [6, 24]\nnorm.output_gradient [6, 4]\n");
+  CHECK(layer.splits);
+  // Products 2 x 6 x (4 x 24 + 12 x 4); silu 4, 8 and gate 1, 2 for 72; norm 4, 8, 2 and residual
+  // 1, 1 for 24.
+  CHECK(layer.forward_flops == 1'728 + 5 * 72 + 5 * 24);
+  CHECK(layer.backward_input_flops == 1'728 + 10 * 72 + 9 * 24);
+  CHECK(layer.backward_weight_flops == 1'728 + 2 * 24);
+  const auto open = std::get<MlpBlock>(derived(MlpBlock{.gated = true}, {6, 4}).settings);
+  CHECK(open == MlpBlock{.hidden = 16, .gated = true});
+  CHECK(open.up() == 32);
+  CHECK(text_of(derived(MlpBlock{.hidden = 3, .gated = true}, {4}).parameters) ==
+        "norm.scale [4]\nnorm.shift [4]\nup.weight [6, 4]\nup.bias [6]\ndown.weight [4, 3]\n"
+        "down.bias [4]\n");
+}
+
+TEST_CASE("the activation of an mlp block is the only difference in its FLOPs") {
+  const NetworkLayer gelu = derived(MlpBlock{12}, {6, 4});
+  for (const auto& [activation, forward, backward] :
+       {std::tuple{Activation::silu, 4, 8}, std::tuple{Activation::relu, 1, 1}}) {
+    const NetworkLayer layer = derived(MlpBlock{.hidden = 12, .activation = activation}, {6, 4});
+    CHECK(text_of(layer.parameters) == text_of(gelu.parameters));
+    CHECK(text_of(layer.kept) == text_of(gelu.kept));
+    CHECK(layer.forward_flops == gelu.forward_flops - (8 - forward) * 72);
+    CHECK(layer.backward_input_flops == gelu.backward_input_flops - (14 - backward) * 72);
+    CHECK(layer.backward_weight_flops == gelu.backward_weight_flops);
+  }
+}
+
+TEST_CASE("a head may begin with an rms norm") {
+  const NetworkLayer layer = derived(Head{.classes = 10, .norm_kind = NormKind::rms_norm}, {6, 4});
+  CHECK(text_of(layer.parameters) == "norm.scale [4]\nweight [10, 4]\n");
+  CHECK(text_of(layer.kept) ==
+        "norm.rstd [6] statistic\nnorm.output [6, 4]\nprobabilities [6, 10]\n");
+  CHECK(text_of(layer.left_for_weights) == "norm.output_gradient [6, 4]\n");
+  // Product 2 x 6 x 4 x 10; loss 5, 2, 2 for 60; norm 4, 8, 2 for 24.
+  CHECK(layer.forward_flops == 480 + 5 * 60 + 4 * 24);
+  CHECK(layer.backward_input_flops == 480 + 2 * 60 + 8 * 24);
+  CHECK(layer.backward_weight_flops == 480 + 2 * 60 + 2 * 24);
+}
+
+TEST_CASE("a Llama of one layer has the parameters that its shapes say") {
+  // Touvron et al. 2023: no biases, rms norms, gated silu, rotary positions.
+  const Network network = small_network(
+      "{tokens: 2048, vocabulary: 32000}",
+      "  - {kind: embedding, features: 4096}\n"
+      "  - {kind: attention_block, heads: 32, norm: rms_norm, bias: false, rotary: 10000}\n"
+      "  - {kind: mlp_block, hidden: 11008, activation: silu, gated: true, norm: rms_norm, "
+      "bias: false}\n"
+      "  - {kind: head, norm: rms_norm}\n");
+  REQUIRE(network.layers.size() == 4);
+  CHECK(network.layers[0].parameter_count() == 131'072'000);
+  CHECK(network.layers[1].parameter_count() + network.layers[2].parameter_count() == 202'383'360);
+  CHECK(network.layers[3].parameter_count() == 4'096 + 131'072'000);
+  // With 32 such layers these are the published 6,738,415,616.
+  CHECK(network.parameter_count() + 31 * 202'383'360LL == 6'738'415'616);
 }
 
 TEST_CASE("an embedding turns ids into rows, and its I does nothing") {
@@ -414,6 +603,14 @@ TEST_CASE("a layer beyond 2^53 is refused, whatever it is that is too large") {
 TEST_CASE("a shape that does not suit is told without names where only the layer is known") {
   CHECK(refusal_of(AttentionBlock{}, {{{4096}}, std::nullopt}) ==
         "takes [tokens, features], but gets [4096]");
+  CHECK(refusal_of(RmsNorm{}, {{}, std::nullopt}) == "takes [..., features], but gets []");
+  CHECK(refusal_of(AttentionBlock{.heads = 2, .rotary = 10}, {{{4, 6}}, std::nullopt}) ==
+        "takes heads of an even size for its rotary positions, not of 3, but gets [4, 6]");
+  CHECK(refusal_of(AttentionBlock{.head_size = 5, .rotary = 10}, {{{4, 6}}, std::nullopt}) ==
+        "takes heads of an even size for its rotary positions, not of 5, but gets [4, 6]");
+  CHECK(refusal_of(AttentionBlock{.heads = 4}, {{{4, 6}}, std::nullopt}) ==
+        "takes features that its 4 heads divide, but gets [4, 6]");
+  CHECK(refusal_of(AttentionBlock{.heads = 4, .head_size = 5}, {{{4, 6}}, std::nullopt}).empty());
   CHECK(refusal_of(Linear{3, true}, {{{16}}, 100}) == "takes numbers, but gets token ids");
   CHECK(refusal_of(Embedding{0, 8, false}, {{{16}}, std::nullopt}) ==
         "takes token ids, but gets [16]");
@@ -428,7 +625,8 @@ TEST_CASE("every kind has the name that files give it") {
       {"embedding", Embedding{}}, {"head", Head{}},
       {"conv2d", Conv2d{}},       {"max_pool", MaxPool{}},
       {"flatten", Flatten{}},     {"residual_block", ResidualBlock{}},
-      {"lstm", Lstm{}},           {"batch_norm", BatchNorm{}}};
+      {"lstm", Lstm{}},           {"batch_norm", BatchNorm{}},
+      {"rms_norm", RmsNorm{}}};
   CHECK(kinds.size() == std::variant_size_v<LayerSettings>);
   for (const auto& [name, settings] : kinds) CHECK(kind_name(settings) == name);
 }

@@ -172,9 +172,121 @@ std::vector<Case> cases(ElementType type) {
           case_of(type, Lstm{2, false}, {1, 3}, 1)};
 }
 
+/// The layers of today's language models. In bf16, attention is fused where heads have up to 128
+/// numbers, a multiple of 8.
+std::vector<Case> language_model_cases(ElementType type) {
+  constexpr NormKind kRms = NormKind::rms_norm;
+  return {
+      case_of(type, RmsNorm{}, {300}, 3), case_of(type, RmsNorm{}, {33}, 2),
+      case_of(type, RmsNorm{}, {4, 2, 5}, 2), case_of(type, RmsNorm{}, {50, 7}, 3),
+      // Heads that share keys, and heads that do not fill the features: by products, then fused.
+      case_of(type, AttentionBlock{.heads = 4, .kv_heads = 2}, {5, 16}, 3),
+      case_of(type, AttentionBlock{.heads = 3, .causal = false, .kv_heads = 1, .head_size = 5},
+              {9, 8}, 2),
+      case_of(type, AttentionBlock{.heads = 6, .kv_heads = 2, .head_size = 6}, {37, 12}, 2),
+      case_of(type, AttentionBlock{.heads = 2, .kv_heads = 1, .head_size = 136}, {5, 12}, 2),
+      case_of(type, AttentionBlock{.heads = 2, .head_size = 8}, {3, 4}, 2),
+      case_of(type, AttentionBlock{.heads = 4, .kv_heads = 2, .head_size = 16}, {70, 12}, 2),
+      case_of(type, AttentionBlock{.heads = 3, .causal = false, .kv_heads = 1, .head_size = 32},
+              {70, 16}, 2),
+      case_of(type, AttentionBlock{.heads = 2, .kv_heads = 1, .head_size = 40}, {130, 8}, 1),
+      case_of(type, AttentionBlock{.heads = 2, .kv_heads = 1, .head_size = 64}, {70, 8}, 2),
+      case_of(type, AttentionBlock{.heads = 2, .causal = false, .kv_heads = 1, .head_size = 72},
+              {37, 8}, 2),
+      case_of(type, AttentionBlock{.heads = 4, .kv_heads = 2, .head_size = 128}, {37, 8}, 2),
+      // Rotary positions and norms of heads.
+      case_of(type, AttentionBlock{.heads = 2, .rotary = 10000}, {5, 12}, 2),
+      case_of(type, AttentionBlock{.heads = 2, .causal = false, .head_size = 16, .rotary = 10},
+              {70, 12}, 2),
+      case_of(type, AttentionBlock{.heads = 3, .qk_norm = true}, {7, 15}, 3),
+      case_of(type, AttentionBlock{.heads = 2, .kv_heads = 1, .head_size = 40, .qk_norm = true},
+              {70, 12}, 2),
+      // Windows, by products and fused, over more than a tile of tokens.
+      case_of(type, AttentionBlock{.heads = 2, .window = 1}, {9, 6}, 2),
+      case_of(type, AttentionBlock{.heads = 2, .window = 5}, {70, 6}, 2),
+      case_of(type, AttentionBlock{.heads = 4, .kv_heads = 2, .window = 64}, {70, 12}, 2),
+      case_of(type, AttentionBlock{.heads = 1, .window = 100}, {130, 6}, 1),
+      case_of(type, AttentionBlock{.heads = 1, .window = 9}, {9, 6}, 2),
+      case_of(type, AttentionBlock{.heads = 1, .window = 1000}, {9, 6}, 2),
+      case_of(type, AttentionBlock{.heads = 2, .head_size = 16, .window = 1}, {70, 8}, 2),
+      case_of(type, AttentionBlock{.heads = 2, .kv_heads = 1, .head_size = 32, .window = 5},
+              {130, 8}, 2),
+      case_of(type, AttentionBlock{.heads = 2, .kv_heads = 1, .head_size = 40, .window = 64},
+              {130, 8}, 1),
+      case_of(type, AttentionBlock{.heads = 1, .head_size = 64, .window = 100}, {130, 8}, 1),
+      case_of(type, AttentionBlock{.heads = 2, .kv_heads = 1, .head_size = 72, .window = 5},
+              {70, 8}, 1),
+      case_of(type, AttentionBlock{.heads = 1, .head_size = 128, .window = 64}, {130, 8}, 1),
+      case_of(type, AttentionBlock{.heads = 2, .head_size = 16, .window = 1000}, {70, 8}, 1),
+      // Biases and norms.
+      case_of(type, AttentionBlock{.heads = 2, .bias = AttentionBias::qkv}, {7, 10}, 2),
+      case_of(type, AttentionBlock{.heads = 2, .bias = AttentionBias::none}, {7, 10}, 2),
+      case_of(type, AttentionBlock{.heads = 2, .norm = kRms}, {7, 10}, 2),
+      case_of(type,
+              AttentionBlock{.heads = 4,
+                             .kv_heads = 2,
+                             .head_size = 6,
+                             .norm = kRms,
+                             .bias = AttentionBias::qkv,
+                             .qk_norm = true,
+                             .rotary = 10000,
+                             .window = 5},
+              {9, 20}, 3),
+      case_of(type,
+              AttentionBlock{.heads = 4,
+                             .kv_heads = 2,
+                             .head_size = 16,
+                             .norm = kRms,
+                             .bias = AttentionBias::none,
+                             .qk_norm = true,
+                             .rotary = 10000,
+                             .window = 50},
+              {70, 20}, 2),
+      case_of(type,
+              AttentionBlock{.heads = 2,
+                             .causal = false,
+                             .kv_heads = 1,
+                             .head_size = 128,
+                             .norm = kRms,
+                             .bias = AttentionBias::none,
+                             .qk_norm = true,
+                             .rotary = 500000},
+              {70, 12}, 1),
+      // MLPs.
+      case_of(type, MlpBlock{.hidden = 6, .activation = Activation::silu}, {4}, 2),
+      case_of(type, MlpBlock{.hidden = 33, .activation = Activation::silu}, {7, 12}, 3),
+      // Numbers that no rounding moves over a relu's kink.
+      case_of(type, MlpBlock{.hidden = 6, .activation = Activation::relu}, {3, 4}, 2),
+      case_of(type, MlpBlock{.hidden = 9, .activation = Activation::relu}, {7, 24}, 2),
+      case_of(type, MlpBlock{.hidden = 33, .gated = true}, {7, 12}, 3),
+      case_of(type, MlpBlock{.hidden = 33, .activation = Activation::silu, .gated = true}, {7, 12},
+              3),
+      case_of(type, MlpBlock{.hidden = 5, .activation = Activation::relu, .gated = true}, {3, 4},
+              2),
+      case_of(type, MlpBlock{.hidden = 33, .bias = false}, {7, 12}, 3),
+      case_of(type, MlpBlock{.hidden = 33, .norm = kRms}, {12}, 3),
+      case_of(type,
+              MlpBlock{.hidden = 70,
+                       .activation = Activation::silu,
+                       .gated = true,
+                       .norm = kRms,
+                       .bias = false},
+              {7, 12}, 3),
+      // Heads of networks.
+      case_of(type, Head{.classes = 3, .norm_kind = kRms}, {4}, 2),
+      case_of(type, Head{.classes = 40, .bias = true, .norm_kind = kRms}, {15, 12}, 2)};
+}
+
 std::vector<Case> all_cases() {
-  std::vector<Case> all = cases(ElementType::fp32);
-  for (Case& c : cases(ElementType::bf16)) all.push_back(std::move(c));
+  std::vector<Case> all;
+  const auto append = [&](std::vector<Case>&& of_type) {
+    for (Case& c : of_type) all.push_back(std::move(c));
+  };
+  for (const ElementType type : {ElementType::fp32, ElementType::bf16}) {
+    append(cases(type));
+    append(language_model_cases(type));
+  }
+  append(language_model_cases(ElementType::tf32));
   return all;
 }
 
@@ -191,13 +303,16 @@ std::vector<Case> small_cases() {
 /// The tolerance as a share of the largest element of a tensor. In fp32 it is that of the cpu
 /// backend's kernels. In bf16 every written tensor is rounded to 8 significant bits, an error of up
 /// to 2^-8 of itself. Kinds that write each tensor from their inputs have only that error (and the
-/// sums' own error). Blocks write up to eight tensors, each from the one before. These errors have
-/// both signs, and half of them may add up.
+/// sums' own error). Blocks write up to eight tensors, each from the one before; norms and turns of
+/// heads write two more each. These errors have both signs, and half of them may add up.
 double tolerance(const Case& c) {
   const std::string_view kind = kind_name(c.layer.settings);
   const bool block = kind == "attention_block" || kind == "mlp_block" || kind == "head" ||
                      kind == "residual_block" || kind == "lstm";
-  if (c.type == ElementType::bf16) return block ? 4 * 0x1p-8 : 1.01 * 0x1p-8;
+  const auto* const attention = std::get_if<AttentionBlock>(&c.layer.settings);
+  const int steps =
+      attention == nullptr ? 0 : (attention->qk_norm ? 1 : 0) + (attention->rotary > 0 ? 1 : 0);
+  if (c.type == ElementType::bf16) return block ? (4 + steps) * 0x1p-8 : 1.01 * 0x1p-8;
   return block || kind.ends_with("_norm") ? 2e-5 : 2e-6;
 }
 
@@ -326,6 +441,55 @@ TEST_CASE("attention is fused where that is faster, and what was chosen stays" *
   choices.clear();
   CHECK(is_fused());
   CHECK(choices == CudaChoices{{what, "fused"}});
+}
+
+TEST_CASE("what is chosen for attention names heads that share keys, and the window") {
+  HostDevice device;
+  static double clock = 0;
+  test::note_events_by(clock, device.driver);
+  CudaChoices choices;
+  device.queue.choices = &choices;
+  const auto chosen_for = [&](const AttentionBlock& block) {
+    choices.clear();
+    const Case c = case_of(ElementType::bf16, block, {3, 8}, 2);
+    cuda_layer(device.queue, c.layer, c.type, c.batch);
+    REQUIRE(choices.size() == 1);
+    return choices.begin()->first;
+  };
+  CHECK(chosen_for({.heads = 4, .kv_heads = 2, .head_size = 8}) ==
+        "attention bf16 2x3x4/2*8 causal sms 1");
+  CHECK(chosen_for({.heads = 2, .kv_heads = 2, .head_size = 16, .window = 2}) ==
+        "attention bf16 2x3x2*16 causal window 2 sms 1");
+  CHECK(chosen_for({.heads = 3, .causal = false, .kv_heads = 1, .head_size = 8}) ==
+        "attention bf16 2x3x3/1*8 sms 1");
+}
+
+TEST_CASE("fused attention and attention by products agree, however heads share keys") {
+  HostDevice device;
+  static double clock = 0;
+  test::note_events_by(clock, device.driver);
+  CudaChoices choices;
+  device.queue.choices = &choices;
+  const std::string what = "attention bf16 3x9x4/2*8 causal window 5 sms 1";
+  const Case given =
+      case_of(ElementType::bf16,
+              AttentionBlock{.heads = 4, .kv_heads = 2, .head_size = 8, .window = 5}, {9, 12}, 3);
+  const auto made_by = [&](const std::string& way) {
+    choices = CudaChoices{{what, way}};
+    Case c = given;
+    run(*cuda_layer(device.queue, c.layer, c.type, c.batch), device.queue, c.tensors.call());
+    CHECK(choices == CudaChoices{{what, way}});
+    return c.tensors;
+  };
+  const Tensors fused = made_by("fused");
+  const Tensors products = made_by("products");
+  const auto differ = [&](const Stored& a, const Stored& b) {
+    return difference(a.floats(), to_values(b.floats()));
+  };
+  CHECK(differ(fused.output, products.output) < tolerance(given));
+  CHECK(differ(fused.input_gradient, products.input_gradient) < tolerance(given));
+  for (std::size_t i = 0; i < fused.gradients.size(); ++i)
+    CHECK(differ(fused.gradients[i], products.gradients[i]) < tolerance(given));
 }
 
 TEST_CASE("a sure head loses next to nothing, and large logits do not overflow") {
