@@ -18,6 +18,7 @@
 #include "calibrate/cuda/check.h"
 #include "calibrate/measure/calibrate_network.h"
 #include "calibrate/measure/sampling.h"
+#include "cli/calibrate_kernels.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/option_checks.h"
@@ -32,8 +33,9 @@ namespace plumbline {
 namespace {
 
 struct Arguments {
-  std::string command_line;  ///< For the profile.
-  std::string network;
+  std::string command_line;   ///< For the profile.
+  std::string network;        ///< A network file, or a config.json.
+  KernelCalibration kernels;  ///< What only a config.json takes.
   std::string backend;
   std::string output;
   std::string optimizer = "sgd";
@@ -94,6 +96,51 @@ Result<KeptCalibration> resumed(CalibrationFile& file, const CalibrationHead& he
   say(fmt::format("note: {} passes in {} are kept in {}\n", (*kept)->passes(),
                   to_text((*kept)->measured()), file.path()));
   return **std::move(kept);
+}
+
+/// The error of options that the file does not take, if there are some: those of a network and
+/// those of a config.json are told apart by it.
+std::optional<Diagnostic> misplaced_option(const CLI::App& command, bool is_config) {
+  static const std::vector<std::string> of_networks = {
+      "--devices",   "--copies", "--optimizer",   "--least-time",
+      "--most-time", "--seed",   "--no-slowdown", "--no-in-flight"};
+  for (const std::string& name : is_config ? of_networks : kernel_calibration_options()) {
+    if (command.count(name) == 0) continue;
+    return input_error({},
+                       fmt::format("{} is an option of {}, not of {}", name,
+                                   is_config ? "networks" : "a config.json",
+                                   is_config ? "a config.json" : "a network"),
+                       "leave it out, or name the other kind of file");
+  }
+  return std::nullopt;
+}
+
+/// The kernels of a config.json.
+int calibrate_config(const Arguments& arguments, const CLI::App& command) {
+  if (const auto wrong = refuse(arguments)) return fail({*wrong});
+  if (const auto wrong = misplaced_option(command, true)) return fail({*wrong});
+  KernelCalibration kernels = arguments.kernels;
+  kernels.command_line = arguments.command_line;
+  kernels.config = arguments.network;
+  kernels.backend = arguments.backend;
+  kernels.output = arguments.output;
+  kernels.resume = arguments.resume;
+  kernels.cuda = arguments.cuda;
+  if (command.count("--batch") > 0) kernels.layouts.batches = arguments.options.batches;
+  return calibrate_kernels(std::move(kernels));
+}
+
+int calibrate(Arguments arguments);
+
+/// What the file asks for: layers of a network, or kernels of a model.
+int calibrate_file(const Arguments& arguments, const CLI::App& command) {
+  if (!arguments.network.empty()) {
+    const auto is_config = is_config_json(arguments.network);
+    if (!is_config) return fail(is_config.problems());
+    if (*is_config) return calibrate_config(arguments, command);
+  }
+  if (const auto wrong = misplaced_option(command, false)) return fail({*wrong});
+  return calibrate(arguments);
 }
 
 /// Adds the provenance that this command knows to the profile.
@@ -289,18 +336,24 @@ int calibrate(Arguments arguments) {
 void add_calibrate(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
-      "calibrate", "time the layers of a network on this machine, and write a profile");
+      "calibrate",
+      "time the layers of a network, or the kernels of a model, on this machine: a profile, or a "
+      "table");
   command
-      ->add_option("network", arguments->network, "a network file (kind: network); not for --check")
+      ->add_option("network", arguments->network,
+                   "a network file (kind: network), or a model's config.json; not for --check")
       ->type_name("NETWORK");
   command->add_option("--backend", arguments->backend, "what runs the layers: cpu, cuda")
       ->required()
       ->type_name("NAME");
-  command->add_option("-o,--output", arguments->output, "write the profile here; absent = stdout")
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "write the profile, or the table, here; absent = stdout")
       ->type_name("FILE");
   command
       ->add_option("--batch", arguments->options.batches,
-                   "samples of a micro-batch; several, separated by commas, are all measured")
+                   "samples of a micro-batch; several, separated by commas, are all measured; of a "
+                   "config.json 1 if absent")
       ->delimiter(',')
       ->check(between(1, kMaxBatch))
       ->type_name("N")
@@ -349,6 +402,7 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       "do not also measure with one micro-batch in flight: what the number of them changes");
   command->add_flag("--resume", arguments->resume,
                     "go on with what an interrupted calibration has kept beside -o FILE");
+  add_kernel_calibration(*command, arguments->kernels);
   add_cuda_device_arguments(*command, arguments->cuda);
   command->add_flag("--check", arguments->check,
                     "cuda: prove that --devices parts of a GPU keep to themselves and work at the "
@@ -356,7 +410,7 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->callback([arguments, command, min, &exit_code] {
     arguments->command_line = command_line(*command);
     arguments->min_is_given = min->count() > 0;
-    exit_code = calibrate(*arguments);
+    exit_code = calibrate_file(*arguments, *command);
   });
 }
 

@@ -31,7 +31,7 @@ call calibrate --backend cuda --check --devices 4
 check 'a split in 4 is proven' test "$code" -eq 0
 check 'on 32 SMs each' says 'device 3    32 SMs of GPU 0; kernels seen on 32, of graphs on 32'
 check 'with all streams at once' says 'streams     12, three on each device, of which 12 work at the same time'
-check 'both libraries are found' says 'layers      20 in fp32, tf32 and bf16 beside the reference, with cublasLt 13.1.0, cuDNN 9.19.0'
+check 'both libraries are found' says 'layers      28 in fp32, tf32 and bf16 beside the reference, with cublasLt 13.1.0, cuDNN 9.19.0'
 check 'and nothing is plain' test "${text/plain kernel/}" == "$text"
 
 cat >"$work/spin.yaml" <<'END'

@@ -10,6 +10,7 @@
 
 #include "base/parallel.h"
 #include "calibrate/cpu/backend.h"
+#include "calibrate/cpu/kernel_bench.h"
 #include "calibrate/cpu/layer.h"
 #include "calibrate/cpu/overheads.h"
 #include "calibrate/cpu/stage_timer.h"
@@ -127,6 +128,9 @@ class Cores : public CalibrationDevices {
                                       const CalibrationOptions& options,
                                       std::int64_t batch) override {
     return std::make_unique<CpuStageTimers>(network, stages, options, batch);
+  }
+  std::unique_ptr<KernelBench> kernel_bench(const KernelForms& forms) override {
+    return cpu_kernel_bench(forms);
   }
   Overheads overheads(const Network& network, const CalibrationOptions& options) override {
     Overheads overheads = measure_overheads();

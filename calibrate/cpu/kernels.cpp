@@ -152,22 +152,6 @@ namespace {
 
 }  // namespace
 
-PLUMBLINE_VECTORIZED
-void gelu(float* __restrict y, const float* __restrict x, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] * gelu_share(x[i]);
-}
-
-PLUMBLINE_VECTORIZED
-void gelu_gradient(float* __restrict x_gradient, const float* __restrict y_gradient,
-                   const float* __restrict x, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) x_gradient[i] = y_gradient[i] * gelu_slope(x[i]);
-}
-
-PLUMBLINE_VECTORIZED
-void gelu_gradient(float* __restrict gradient, const float* __restrict x, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) gradient[i] *= gelu_slope(x[i]);
-}
-
 namespace {
 
 struct GeluOf {
@@ -185,6 +169,20 @@ struct ReluOf {
   [[gnu::always_inline]] static float value(float x) { return x > 0 ? x : 0; }
   [[gnu::always_inline]] static float slope(float x) { return x > 0 ? 1 : 0; }
 };
+
+template <class Of>
+[[gnu::always_inline]] inline void activate_by(float* __restrict y, const float* __restrict x,
+                                               std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = Of::value(x[i]);
+}
+
+/// `x_gradient` may be `y_gradient`.
+template <class Of>
+[[gnu::always_inline]] inline void activate_gradient_by(float* x_gradient, const float* y_gradient,
+                                                        const float* __restrict x,
+                                                        std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) x_gradient[i] = y_gradient[i] * Of::slope(x[i]);
+}
 
 template <class Of>
 [[gnu::always_inline]] inline void gate_by(float* __restrict y, const float* __restrict gate_and_up,
@@ -224,14 +222,24 @@ void activate(float* __restrict y, const float* __restrict x, Activation activat
               std::int64_t count) {
   switch (activation) {
     case Activation::gelu:
-      for (std::int64_t i = 0; i < count; ++i) y[i] = GeluOf::value(x[i]);
-      break;
+      return activate_by<GeluOf>(y, x, count);
     case Activation::silu:
-      for (std::int64_t i = 0; i < count; ++i) y[i] = SiluOf::value(x[i]);
-      break;
+      return activate_by<SiluOf>(y, x, count);
     case Activation::relu:
-      for (std::int64_t i = 0; i < count; ++i) y[i] = ReluOf::value(x[i]);
-      break;
+      return activate_by<ReluOf>(y, x, count);
+  }
+}
+
+PLUMBLINE_VECTORIZED
+void activate_gradient(float* __restrict x_gradient, const float* __restrict y_gradient,
+                       const float* __restrict x, Activation activation, std::int64_t count) {
+  switch (activation) {
+    case Activation::gelu:
+      return activate_gradient_by<GeluOf>(x_gradient, y_gradient, x, count);
+    case Activation::silu:
+      return activate_gradient_by<SiluOf>(x_gradient, y_gradient, x, count);
+    case Activation::relu:
+      return activate_gradient_by<ReluOf>(x_gradient, y_gradient, x, count);
   }
 }
 
@@ -240,14 +248,11 @@ void activate_gradient(float* __restrict gradient, const float* __restrict x, Ac
                        std::int64_t count) {
   switch (activation) {
     case Activation::gelu:
-      for (std::int64_t i = 0; i < count; ++i) gradient[i] *= GeluOf::slope(x[i]);
-      break;
+      return activate_gradient_by<GeluOf>(gradient, gradient, x, count);
     case Activation::silu:
-      for (std::int64_t i = 0; i < count; ++i) gradient[i] *= SiluOf::slope(x[i]);
-      break;
+      return activate_gradient_by<SiluOf>(gradient, gradient, x, count);
     case Activation::relu:
-      for (std::int64_t i = 0; i < count; ++i) gradient[i] *= ReluOf::slope(x[i]);
-      break;
+      return activate_gradient_by<ReluOf>(gradient, gradient, x, count);
   }
 }
 

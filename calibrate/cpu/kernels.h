@@ -65,13 +65,11 @@ void add_and_relu(float* sum, const float* term, std::int64_t count);
 void relu_gradient(float* x_gradient, const float* y_gradient, const float* y, std::int64_t count);
 /// The same, in place.
 void relu_gradient(float* gradient, const float* y, std::int64_t count);
-/// The tanh form, as x sigmoid(2 u).
-void gelu(float* y, const float* x, std::int64_t count);
-void gelu_gradient(float* x_gradient, const float* y_gradient, const float* x, std::int64_t count);
-/// The same, in place.
-void gelu_gradient(float* gradient, const float* x, std::int64_t count);
+/// Gelu in its tanh form, as x sigmoid(2 u).
 void activate(float* y, const float* x, Activation activation, std::int64_t count);
-/// In place.
+void activate_gradient(float* x_gradient, const float* y_gradient, const float* x,
+                       Activation activation, std::int64_t count);
+/// The same, in place.
 void activate_gradient(float* gradient, const float* x, Activation activation, std::int64_t count);
 /// activation(g) u of rows that hold `y_shape.columns` numbers g, then as many u.
 void gate(float* y, const float* gate_and_up, Activation activation, const Rows& y_shape);

@@ -61,10 +61,13 @@ class GeluLayer : public CpuLayer {
     check_no_slots(made.layer);
   }
 
-  void forward(const CpuCall& call) override { cpu::gelu(call.output, call.input, count_); }
+  void forward(const CpuCall& call) override {
+    cpu::activate(call.output, call.input, Activation::gelu, count_);
+  }
   void backward_input(const CpuCall& call) override {
     if (call.input_gradient != nullptr)
-      cpu::gelu_gradient(call.input_gradient, call.output_gradient, call.input, count_);
+      cpu::activate_gradient(call.input_gradient, call.output_gradient, call.input,
+                             Activation::gelu, count_);
   }
   void backward_weight(const CpuCall&) override {}
 

@@ -15,6 +15,7 @@
 
 #include "base/diagnostic.h"
 #include "calibrate/measure/calibration_file.h"
+#include "calibrate/measure/kernel_bench.h"
 #include "calibrate/measure/pass_samples.h"
 #include "calibrate/runtime/clock.h"
 #include "calibrate/training/stage_layout.h"
@@ -177,6 +178,11 @@ class CalibrationDevices {
   virtual std::map<std::string, std::string> algorithms() const { return {}; }
   /// Sets the algorithms that libraries use for the same computations. Called before the walks.
   virtual void take_algorithms(const std::map<std::string, std::string>& /*algorithms*/) {}
+  /// The kernels of the first of them, timed one by one; nullptr = it times none. Errors: an
+  /// exception of the device.
+  virtual std::unique_ptr<KernelBench> kernel_bench(const KernelForms& /*forms*/) {
+    return nullptr;
+  }
   /// The links between them, measured with tensors of these ascending sizes. The first link is the
   /// one between neighbours in a run. Times exclude the hand-over of overheads(), which a
   /// prediction adds. With options.slowdown also while other devices work on the network, where

@@ -25,6 +25,25 @@ void pin_to_core(std::uint32_t device, std::uint32_t devices) {
   }
 }
 
+std::vector<int> cores_of_thread() {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &usable)) cores.push_back(core);
+  }
+  return cores;
+}
+
+void let_thread_use(const std::vector<int>& cores) {
+  if (cores.empty()) return;
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  for (const int core : cores) CPU_SET(core, &own);
+  pthread_setaffinity_np(pthread_self(), sizeof own, &own);
+}
+
 RealTime thread_cpu_time() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -261,11 +261,15 @@ void take_rotation(std::string_view key, const YamlNode& node, ConfigFacts& fact
 
 /// The base of rotary positions and whether they turn whole heads, from the file or from its
 /// rope_parameters.
-void read_rotation(SectionReader& file, ConfigFacts& facts) {
+void read_rotation(SectionReader& file, std::string_view family, ConfigFacts& facts) {
   if (const YamlNode* parameters = file.child("rope_parameters")) {
     for (const YamlNode::Entry& entry : parameters->entries)
       take_rotation(entry.key, entry.value, facts);
   }
+  constexpr std::array usual = {"gpt_neox", "phi", "stablelm"};  // a half, or a fourth, of a head
+  const bool is_told = file.has("partial_rotary_factor") || file.has("rotary_pct");
+  if (!is_told && std::find(usual.begin(), usual.end(), family) != usual.end())
+    facts.partly_rotated = true;
   for (const char* key : {"rope_theta", "rotary_emb_base", "partial_rotary_factor", "rotary_pct"}) {
     if (const YamlNode* node = file.child(key)) take_rotation(key, *node, facts);
   }
@@ -341,7 +345,7 @@ ConfigFacts read_config_facts(SectionReader& file, std::string_view family, Diag
     const YamlNode* node = file.child(key);
     if (node && !is_off(*node)) facts.quantized = true;
   }
-  read_rotation(file, facts);
+  read_rotation(file, family, facts);
   const std::vector<std::string> open = file.unread();
   const bool is_open = std::find(open.begin(), open.end(), "layer_types") != open.end();
   if (is_open && !is_plain_attention(*file.child("layer_types")))

@@ -31,7 +31,7 @@ std::string_view word_of(Activation activation) {
 
 /// Functions by the names of Hugging Face Transformers. Forms of gelu differ by less than 0.1 % of
 /// their values, and are computed in the tanh form.
-std::optional<Activation> activation_of(std::string_view name) {
+std::optional<Activation> named_activation(std::string_view name) {
   constexpr std::array<std::string_view, 7> gelus = {
       "gelu",        "gelu_accurate",    "gelu_fast",        "gelu_new",
       "gelu_python", "gelu_python_tanh", "gelu_pytorch_tanh"};
@@ -124,7 +124,7 @@ class NetworkOfTransformer {
   /// A width after --scale.
   std::int64_t scaled(std::int64_t width, std::string_view what) {
     const std::int64_t parts = options_.scale.parts;
-    if (width % parts != 0 && width > parts)
+    if (width % parts != 0)
       problem(fmt::format("--scale 1/{} does not divide the {} of {}", parts, what, width));
     return std::max<std::int64_t>(width / parts, 1);
   }
@@ -154,10 +154,32 @@ class NetworkOfTransformer {
         shape_.facts.dropout.residual.value_or(0) > 0 ||
         shape_.facts.dropout.embedding.value_or(0) > 0)
       note("dropout is left out");
+    check_file();
     if (shape_.facts.partly_rotated)
       note("all of each head turns by its position, not a part of it");
     if (options_.tensor_parallel > 1)
       note("what the ranks of a tensor-parallel group send each other is not in it");
+  }
+
+  /// What the file has beside the shape.
+  void check_file() {
+    const ConfigFacts& facts = shape_.facts;
+    for (const std::string& text : facts.notes) note(text);
+    if (facts.quantized) note("quantization_config of config.json is not counted");
+    if (!facts.unread.empty()) {
+      note(
+          fmt::format("config.json has {} that nothing here reads and that may change what is "
+                      "computed: {}",
+                      facts.unread.size() == 1 ? "a key" : "keys", some_of(facts.unread, 7)));
+    }
+    if (!shape_.learned_positions || shape_.positions == 0) return;
+    if (options_.sequence > shape_.positions) {
+      problem(fmt::format("--sequence is {}, but the model has {} positions", options_.sequence,
+                          shape_.positions));
+    } else if (options_.sequence < shape_.positions) {
+      note(fmt::format("the table of positions has {} rows, not {}", options_.sequence,
+                       shape_.positions));
+    }
   }
 
   bool is_rotated() const { return !shape_.learned_positions && !shape_.positions_in_scores; }
@@ -255,11 +277,9 @@ class NetworkOfTransformer {
 
   std::string mlp_line(const BlockShape& block) {
     for (const SmallTensor& tensor : block.mlp_tensors) no_kind(tensor.what);
-    const std::string& named = shape_.facts.activation;
-    const Activation usual = block.gated ? Activation::silu : Activation::gelu;
-    const auto activation = named.empty() ? std::optional(usual) : activation_of(named);
+    const auto activation = activation_of(shape_);
     if (!activation) {
-      no_kind(fmt::format("the activation {}", named));
+      no_kind(fmt::format("the activation {}", shape_.facts.activation));
       return "";
     }
     const std::int64_t hidden = divided(scaled(block.feed_forward, "inner width"), "inner width");
@@ -305,6 +325,11 @@ class NetworkOfTransformer {
 };
 
 }  // namespace
+
+std::optional<Activation> activation_of(const TransformerShape& shape) {
+  if (!shape.facts.activation.empty()) return named_activation(shape.facts.activation);
+  return shape.gated ? Activation::silu : Activation::gelu;
+}
 
 std::optional<Fraction> read_fraction(const std::string& text) {
   if (text == "1") return Fraction{};

@@ -22,6 +22,10 @@ struct Fraction {
 /// "1/8" or "1". Nothing for any other text.
 std::optional<Fraction> read_fraction(const std::string& text);
 
+/// The function of a model's MLPs, by the name that its file gives; without one silu where they are
+/// gated, else gelu. Nothing where no kind of layer computes it.
+std::optional<Activation> activation_of(const TransformerShape& shape);
+
 struct NetworkOptions {
   std::int64_t sequence = 1;  ///< Tokens of a sample.
   ElementType dtype = ElementType::bf16;

@@ -255,7 +255,7 @@ std::optional<KernelTime> KernelModel::measured_time(const Kernel& kernel) const
   if (!product || product->pass != KernelPass::weights)
     return measured_time(kernel, Accumulation::none);
   // Rows with the sums that the stack makes go before those with others.
-  const Accumulation sum = stack_.accumulation();
+  const Accumulation sum = stack_.accumulation(product->format);
   const auto other = sum == Accumulation::fp32 ? Accumulation::none : Accumulation::fp32;
   for (const Accumulation accumulation : {sum, other, Accumulation::bf16}) {
     if (auto time = measured_time(kernel, accumulation)) return time;

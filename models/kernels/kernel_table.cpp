@@ -42,9 +42,13 @@ struct ToKey {
     return key;
   }
   std::optional<KernelKey> operator()(const MemoryKernel& kernel) const {
-    if (bytes_of(kernel.format) != bytes_of(NumberFormat::bf16)) return std::nullopt;
+    const auto format = memory_format(kernel.format);
+    if (!format) return std::nullopt;
     KernelKey key;
-    key.group = {.kernels = KernelClass::memory, .pass = kernel.pass, .memory = kernel.kind};
+    key.group = {.kernels = KernelClass::memory,
+                 .format = *format,
+                 .pass = kernel.pass,
+                 .memory = kernel.kind};
     key.sizes = {kernel.rows, kernel.columns, 1, 1, 1};
     return key;
   }
@@ -100,6 +104,12 @@ std::size_t size_count(KernelClass kernels) {
   return counts[static_cast<std::size_t>(kernels)];
 }
 
+std::optional<NumberFormat> memory_format(NumberFormat format) {
+  if (bytes_of(format) == bytes_of(NumberFormat::bf16)) return NumberFormat::bf16;
+  if (bytes_of(format) == bytes_of(NumberFormat::fp32)) return NumberFormat::fp32;
+  return std::nullopt;
+}
+
 std::optional<KernelKey> key_of(const Kernel& kernel, Accumulation accumulation) {
   return std::visit(ToKey{accumulation}, kernel);
 }
@@ -116,6 +126,8 @@ std::string_view why_never_launched(const KernelKey& key) {
     return "attention with fewer keys than queries";
   if (group.kernels == KernelClass::memory && for_weights && group.memory != MemoryKind::lookup)
     return "memory-bound kernels for the weights, other than lookup";
+  if (group.kernels == KernelClass::memory && memory_format(group.format) != group.format)
+    return "memory-bound kernels over numbers of a byte";
   if (group.kernels == KernelClass::collectives && group.devices == 1)
     return "collectives of one device";
   return "";

@@ -43,8 +43,9 @@ inline constexpr std::array<std::string_view, 3> kAccumulations = {"none", "bf16
 /// The common properties of kernels between whose times one may interpolate.
 struct KernelGroup {
   KernelClass kernels = KernelClass::gemm;
-  NumberFormat format = NumberFormat::bf16;  ///< bf16 for all but products and attention.
-  KernelPass pass = KernelPass::forward;     ///< input: the backward of attention and of memory.
+  /// Of memory-bound kernels bf16 or fp32: 2 or 4 bytes a number. bf16 for collectives.
+  NumberFormat format = NumberFormat::bf16;
+  KernelPass pass = KernelPass::forward;  ///< input: the backward of attention and of memory.
   Accumulation accumulation = Accumulation::none;          ///< Products alone have it.
   MemoryKind memory = MemoryKind::norm;                    ///< Memory alone has it.
   CollectiveKind collective = CollectiveKind::all_reduce;  ///< Collectives alone have it.
@@ -77,8 +78,12 @@ struct KernelKey {
 std::size_t size_count(KernelClass kernels);
 
 /// The key of a kernel that adds its result to `accumulation`; nothing for those that no table
-/// holds: memory-bound ones over numbers that do not have 2 bytes, as the rows of a table do.
+/// holds: memory-bound ones over numbers that have neither 2 bytes nor 4.
 std::optional<KernelKey> key_of(const Kernel& kernel, Accumulation accumulation);
+
+/// The format by which rows of memory-bound kernels are told apart: bf16 for numbers of 2 bytes,
+/// fp32 for those of 4; nothing for others.
+std::optional<NumberFormat> memory_format(NumberFormat format);
 
 /// Why no kernel of a layer ever has this key, or "" where one may: a row with it changes nothing.
 std::string_view why_never_launched(const KernelKey& key);

@@ -50,7 +50,7 @@ constexpr NamedColumn kSdpa[] = {
 constexpr NamedColumn kMemory[] = {{Row::memory_kind, "kind"}, {Row::pass, "pass"},
                                    {Row::size, "rows"},        {Row::size, "columns"},
                                    {Row::time, "time"},        {Row::spread, "spread"},
-                                   {Row::how, "how"}};
+                                   {Row::how, "how"},          {Row::dtype, "dtype"}};
 
 constexpr NamedColumn kCollectives[] = {
     {Row::collective_kind, "kind"}, {Row::devices, "devices"}, {Row::scope, "scope"},
@@ -199,34 +199,36 @@ const SectionFormat& kernels_format() {
   static const SectionFormat kernels = {
       .name = "kernels",
       .text = "Measured times of kernels, of one device with one software stack.",
-      .keys = {{.name = "version",
-                .values = {count(1, 1)},
-                .text = "The version of the format.",
-                .required = true},
-               {.name = "kind",
-                .values = {word("kernels")},
-                .text = "That this is a table of kernels.",
-                .required = true},
-               {.name = "device",
-                .values = {text()},
-                .text = "The name of the device, as its driver has it.",
-                .required = true},
-               {"provenance",
-                {section(&kernels_provenance_format), nothing()},
-                "Where the times come from."},
-               {"closure",
-                {section(&closure_format), nothing()},
-                "How much longer kernels take in a training step than timed alone."},
-               {"launch", {section(&launch_format), nothing()}, "The times of launches."},
-               rows_key(KernelClass::gemm, "Matrix products."),
-               rows_key(KernelClass::grouped,
-                        "Products of several experts in one kernel; m, or k in the pass for the "
-                        "weights, is the rows of one expert."),
-               rows_key(KernelClass::batched, "Several equal products in one kernel."),
-               rows_key(KernelClass::sdpa, "Attention in one kernel."),
-               rows_key(KernelClass::memory,
-                        "Kernels that move more than they compute, over numbers of 2 bytes."),
-               rows_key(KernelClass::collectives, "What devices send each other.")}};
+      .keys = {
+          {.name = "version",
+           .values = {count(1, 1)},
+           .text = "The version of the format.",
+           .required = true},
+          {.name = "kind",
+           .values = {word("kernels")},
+           .text = "That this is a table of kernels.",
+           .required = true},
+          {.name = "device",
+           .values = {text()},
+           .text = "The name of the device, as its driver has it.",
+           .required = true},
+          {"provenance",
+           {section(&kernels_provenance_format), nothing()},
+           "Where the times come from."},
+          {"closure",
+           {section(&closure_format), nothing()},
+           "How much longer kernels take in a training step than timed alone."},
+          {"launch", {section(&launch_format), nothing()}, "The times of launches."},
+          rows_key(KernelClass::gemm, "Matrix products."),
+          rows_key(KernelClass::grouped,
+                   "Products of several experts in one kernel; m, or k in the pass for the "
+                   "weights, is the rows of one expert."),
+          rows_key(KernelClass::batched, "Several equal products in one kernel."),
+          rows_key(KernelClass::sdpa, "Attention in one kernel."),
+          rows_key(
+              KernelClass::memory,
+              "Kernels that move more than they compute; dtype: bf16 (2 bytes a number), or fp32."),
+          rows_key(KernelClass::collectives, "What devices send each other.")}};
   return kernels;
 }
 

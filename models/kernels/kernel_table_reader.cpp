@@ -68,7 +68,10 @@ class RowReader {
     KernelGroup& group = row_.key.group;
     switch (what) {
       case RowColumn::dtype:
-        return read_word(node, path, kNumberFormats, "number format", group.format);
+        read_word(node, path, kNumberFormats, "number format", group.format);
+        if (group.kernels == KernelClass::memory)
+          group.format = memory_format(group.format).value_or(group.format);
+        return;
       case RowColumn::pass:
         return read_pass(node, path);
       case RowColumn::accumulate:

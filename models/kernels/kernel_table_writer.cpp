@@ -68,7 +68,9 @@ std::size_t columns_of(const KernelRow& row, const RowFormat& format) {
   std::size_t count = format.least_columns();
   for (std::size_t i = count; i < format.columns.size(); ++i) {
     const RowColumn what = format.columns[i].what;
-    if ((what == RowColumn::spread && row.spread > 0) || (what == RowColumn::how && says_how))
+    const bool says_dtype = what == RowColumn::dtype && row.key.group.format != NumberFormat::bf16;
+    if ((what == RowColumn::spread && row.spread > 0) || (what == RowColumn::how && says_how) ||
+        says_dtype)
       count = i + 1;
   }
   return count;

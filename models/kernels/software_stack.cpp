@@ -56,7 +56,19 @@ constexpr SoftwareStack kTorchCompile = {
     .host_per_op_s = 2e-6,
     .exposed_weights = .7};
 
-constexpr std::array kStacks = {kEager2023, kMegatron2022, kMegatronCore, kTorchCompile};
+constexpr SoftwareStack kPlumbline = {
+    .name = "plumbline",
+    .summary = "plumbline's own runs: plumbline run, validate",
+    .source = "calibrate/cpu and calibrate/cuda in this repository",
+    .product_closure = 1,    // a calibration measures it
+    .weights_out_bytes = 4,  // products add to gradients in their own numbers
+    .fuses_activation = true,
+    .fuses_residual = true,  // copied into the output, to which the product is added
+    .loss_forward_bytes = 8,
+    .loss_backward_bytes = 16};  // both backwards make the gradient of the logits
+
+constexpr std::array kStacks = {kEager2023, kMegatron2022, kMegatronCore, kTorchCompile,
+                                kPlumbline};
 
 }  // namespace
 

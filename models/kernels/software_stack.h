@@ -23,8 +23,10 @@ struct SoftwareStack {
 
   // Kernels.
   AttentionKind attention = AttentionKind::newest;
-  double product_closure = 1.1;   ///< How much longer products take in a step than alone.
-  double weights_out_bytes = 2;   ///< Moved for each number of a weight's gradient.
+  double product_closure = 1.1;  ///< How much longer products take in a step than alone.
+  /// Moved for each number of a weight's gradient: 2, or more where it is added to a sum, which is
+  /// read and written: 4 in the numbers of the product, 8 in fp32 beside bf16.
+  double weights_out_bytes = 2;
   bool fuses_activation = false;  ///< A gated activation is one kernel.
   bool fuses_residual = false;    ///< A residual is added within the kernel before it.
   double scores_share = 1;        ///< Bytes of fused kernels for those of its kernels over scores.
@@ -48,9 +50,11 @@ struct SoftwareStack {
       0;  ///< Of the gathering and scattering of sharded weights, what is seen.
   double per_doubling = .006;  ///< How much longer an iteration takes for twice as many devices.
 
-  /// The sum that gradients of weights are added to: in fp32 where it is also read and written.
-  Accumulation accumulation() const {
-    return weights_out_bytes > 2 ? Accumulation::fp32 : Accumulation::none;
+  /// The sum that gradients of weights are added to, where products multiply in `format`.
+  Accumulation accumulation(NumberFormat format) const {
+    if (weights_out_bytes <= 2) return Accumulation::none;
+    const bool is_short = bytes_of(format) <= 2 && weights_out_bytes <= 4;
+    return is_short ? Accumulation::bf16 : Accumulation::fp32;
   }
 };
 

@@ -294,7 +294,7 @@ const SectionFormat& network_layer_format() {
              "Whether a bias is added: linear, conv2d, mlp_block, attention_block (absent: true), "
              "head (absent: false). An attention_block may say qkv: to these alone."},
             {"norm",
-             {boolean(), words({kNormKinds.begin(), kNormKinds.end()})},
+             {words({kNormKinds.begin(), kNormKinds.end()}), boolean()},
              "The norm at the start of an attention_block, an mlp_block or a head; a head may say "
              "false.",
              "layer_norm"},

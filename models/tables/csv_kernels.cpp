@@ -191,8 +191,9 @@ class LineReader {
     good = read_pass(line, key.group) && good;
     good = read_sizes(line, 2, key) && good;
     if (!good) return;
-    if (bytes_of(of_line.format) != 2)
-      return imported_.leave_out("memory-bound, over numbers that do not have 2 bytes");
+    const auto format = memory_format(of_line.format);
+    if (!format) return imported_.leave_out("memory-bound, over numbers of a byte");
+    key.group.format = *format;
     add(line, key, line.text("how"));
   }
 

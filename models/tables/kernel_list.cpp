@@ -54,7 +54,9 @@ void KernelList::add_layer(const LayerOps& ops, const KernelModel& kernels, doub
   std::map<KernelKey, std::int64_t> launched;
   for (const KernelPass pass : kPasses) {
     for (const Kernel& kernel : launches(ops, pass, kernels.stack())) {
-      const auto key = key_of(kernel, kernels.stack().accumulation());
+      const auto* product = std::get_if<ProductKernel>(&kernel);
+      const auto key = key_of(
+          kernel, product ? kernels.stack().accumulation(product->format) : Accumulation::none);
       if (!key || key->group.kernels == KernelClass::collectives) continue;
       const KernelTime time = kernels.time_of(kernel);
       if (time.origin == KernelOrigin::measured) continue;

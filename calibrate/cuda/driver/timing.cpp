@@ -8,44 +8,50 @@
 #include <cstdint>
 #include <vector>
 
-#include "calibrate/cuda/driver/events.h"
 #include "calibrate/cuda/driver/launch.h"
 
 namespace plumbline {
+
+CudaSpan::CudaSpan(const CudaQueue& queue)
+    : queue_(queue),
+      events_(*queue.driver, 2, CU_EVENT_DEFAULT),
+      spun_(*queue.driver, 2 * sizeof(std::uint64_t)) {}
+
+void CudaSpan::back_to_device() const {  // a library may have left another context current
+  if (queue_.context != nullptr) PLUMBLINE_CUDA(*queue_.driver, cuCtxSetCurrent, queue_.context);
+}
+
+double CudaSpan::milliseconds(int executions, const std::function<void()>& enqueue) const {
+  constexpr unsigned long long kHeadStart = 80'000;  // ns
+  const CudaDriver& driver = *queue_.driver;
+  back_to_device();
+  cuda::launch(queue_, "plumbline_spin", {}, 1, 0, kHeadStart, spun_.data());
+  PLUMBLINE_CUDA(driver, cuEventRecord, events_[0], queue_.stream);
+  for (int i = 0; i < executions; ++i) enqueue();
+  PLUMBLINE_CUDA(driver, cuEventRecord, events_[1], queue_.stream);
+  PLUMBLINE_CUDA(driver, cuEventSynchronize, events_[1]);
+  float milliseconds = 0;
+  PLUMBLINE_CUDA(driver, cuEventElapsedTime, &milliseconds, events_[0], events_[1]);
+  back_to_device();
+  return double{milliseconds};
+}
 
 double median_milliseconds(const CudaQueue& queue, const std::function<void()>& enqueue) {
   constexpr int kWarmUps = 3;
   constexpr std::size_t kSamples = 9;
   constexpr std::size_t kFewestSamples = 3;
   constexpr double kEnough = 50;  // ms
-  // Executions are timed several at a time, as the clock of events is coarse for short work. None
-  // begins before all are enqueued: otherwise work shorter than a launch by the host would seem as
-  // long as the launch.
-  constexpr int kTogether = 8;
-  constexpr unsigned long long kHeadStart = 80'000;  // ns
-  const CudaDriver& driver = *queue.driver;
-  const auto back_to_device = [&] {  // a library may have left another context current
-    if (queue.context != nullptr) PLUMBLINE_CUDA(driver, cuCtxSetCurrent, queue.context);
-  };
-  back_to_device();
-  const CudaEvents events(driver, 2, CU_EVENT_DEFAULT);
-  const CudaScratch spun(driver, 2 * sizeof(std::uint64_t));
+  if (queue.context != nullptr) PLUMBLINE_CUDA(*queue.driver, cuCtxSetCurrent, queue.context);
+  const CudaSpan span(queue);
   for (int i = 0; i < kWarmUps; ++i) enqueue();
   std::vector<double> times;
   double all = 0;
   while (times.size() < kSamples && (times.size() < kFewestSamples || all < kEnough)) {
-    back_to_device();
-    cuda::launch(queue, "plumbline_spin", {}, 1, 0, kHeadStart, spun.data());
-    PLUMBLINE_CUDA(driver, cuEventRecord, events[0], queue.stream);
-    for (int i = 0; i < kTogether; ++i) enqueue();
-    PLUMBLINE_CUDA(driver, cuEventRecord, events[1], queue.stream);
-    PLUMBLINE_CUDA(driver, cuEventSynchronize, events[1]);
-    float milliseconds = 0;
-    PLUMBLINE_CUDA(driver, cuEventElapsedTime, &milliseconds, events[0], events[1]);
-    times.push_back(double{milliseconds} / kTogether);
-    all += double{milliseconds};
+    // Several at a time, as the clock of events is coarse for short work.
+    const double together = span.milliseconds(CudaSpan::kTogether, enqueue);
+    times.push_back(together / CudaSpan::kTogether);
+    all += together;
   }
-  back_to_device();
   const auto middle = times.begin() + std::ssize(times) / 2;
   std::nth_element(times.begin(), middle, times.end());
   return *middle;

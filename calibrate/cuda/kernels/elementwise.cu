@@ -65,72 +65,53 @@ __device__ void relu_gradient(T* x_gradient, const T* y_gradient, const T* y, lo
     store(x_gradient[i], to_float(y[i]) > 0 ? to_float(y_gradient[i]) : 0.0F);
 }
 
+// Activations, by the place of their names in the enumeration.
+
+constexpr int kGelu = 0;
+constexpr int kSilu = 1;
+
 // The tanh form (Hendrycks and Gimpel 2016): 0.5 (1 + tanh(u)) = 1 / (1 + exp(-2 u)) with
 // u = sqrt(2/pi) (x + 0.044715 x^3).
 constexpr float kGeluFactor = 0.797884561F;  // sqrt(2 / pi)
 constexpr float kGeluCube = 0.044715F;
 
-__device__ inline float gelu_share(float x) {
-  const float u = kGeluFactor * (x + kGeluCube * x * x * x);
-  return 1.0F / (1.0F + expf(-2.0F * u));
-}
-
-template <class T>
-__device__ void gelu(T* y, const T* x, long long count) {
-  for (long long i = grid_first(); i < count; i += grid_step()) {
-    const float value = to_float(x[i]);
-    store(y[i], value * gelu_share(value));
-  }
-}
-
-/// It may be in place.
-template <class T>
-__device__ void gelu_gradient(T* x_gradient, const T* y_gradient, const T* x, long long count) {
-  for (long long i = grid_first(); i < count; i += grid_step()) {
-    const float value = to_float(x[i]);
-    const float share = gelu_share(value);
-    const float u_slope = kGeluFactor * (1.0F + 3.0F * kGeluCube * value * value);
-    const float slope = share + 2.0F * value * share * (1.0F - share) * u_slope;
-    store(x_gradient[i], to_float(y_gradient[i]) * slope);
-  }
-}
-
 __device__ inline float logistic(float x) { return 1.0F / (1.0F + expf(-x)); }
 
-template <class T>
-__device__ void silu(T* y, const T* x, long long count) {
-  for (long long i = grid_first(); i < count; i += grid_step()) {
-    const float value = to_float(x[i]);
-    store(y[i], value * logistic(value));
-  }
+__device__ inline float gelu_share(float x) {
+  return logistic(2.0F * kGeluFactor * (x + kGeluCube * x * x * x));
 }
-
-__device__ inline float silu_slope(float x) {
-  const float share = logistic(x);
-  return share * (1.0F + x * (1.0F - share));
-}
-
-/// It may be in place.
-template <class T>
-__device__ void silu_gradient(T* x_gradient, const T* y_gradient, const T* x, long long count) {
-  for (long long i = grid_first(); i < count; i += grid_step())
-    store(x_gradient[i], to_float(y_gradient[i]) * silu_slope(to_float(x[i])));
-}
-
-// The gates of MLPs. `activation` is 0 for gelu, 1 for silu, 2 for relu, as in the enumeration.
 
 __device__ inline float activated(float x, int activation) {
-  if (activation == 0) return x * gelu_share(x);
-  if (activation == 1) return x * logistic(x);
+  if (activation == kGelu) return x * gelu_share(x);
+  if (activation == kSilu) return x * logistic(x);
   return x > 0 ? x : 0.0F;
 }
 
 __device__ inline float activation_slope(float x, int activation) {
-  if (activation == 1) return silu_slope(x);
-  if (activation == 2) return x > 0 ? 1.0F : 0.0F;
-  const float share = gelu_share(x);
-  const float u_slope = kGeluFactor * (1.0F + 3.0F * kGeluCube * x * x);
-  return share + 2.0F * x * share * (1.0F - share) * u_slope;
+  if (activation == kGelu) {
+    const float share = gelu_share(x);
+    const float u_slope = kGeluFactor * (1.0F + 3.0F * kGeluCube * x * x);
+    return share + 2.0F * x * share * (1.0F - share) * u_slope;
+  }
+  if (activation == kSilu) {
+    const float share = logistic(x);
+    return share * (1.0F + x * (1.0F - share));
+  }
+  return x > 0 ? 1.0F : 0.0F;
+}
+
+template <class T>
+__device__ void activate(T* y, const T* x, int activation, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step())
+    store(y[i], activated(to_float(x[i]), activation));
+}
+
+/// It may be in place.
+template <class T>
+__device__ void activate_gradient(T* x_gradient, const T* y_gradient, const T* x, int activation,
+                                  long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step())
+    store(x_gradient[i], to_float(y_gradient[i]) * activation_slope(to_float(x[i]), activation));
 }
 
 /// activation(g) u of rows that hold `hidden` numbers g, then as many u.
@@ -170,16 +151,12 @@ PLUMBLINE_KERNEL(relu_gradient,
                  (Element * x_gradient, const Element* y_gradient, const Element* y,
                   long long count),
                  (x_gradient, y_gradient, y, count))
-PLUMBLINE_KERNEL(gelu, (Element * y, const Element* x, long long count), (y, x, count))
-PLUMBLINE_KERNEL(gelu_gradient,
-                 (Element * x_gradient, const Element* y_gradient, const Element* x,
+PLUMBLINE_KERNEL(activate, (Element * y, const Element* x, int activation, long long count),
+                 (y, x, activation, count))
+PLUMBLINE_KERNEL(activate_gradient,
+                 (Element * x_gradient, const Element* y_gradient, const Element* x, int activation,
                   long long count),
-                 (x_gradient, y_gradient, x, count))
-PLUMBLINE_KERNEL(silu, (Element * y, const Element* x, long long count), (y, x, count))
-PLUMBLINE_KERNEL(silu_gradient,
-                 (Element * x_gradient, const Element* y_gradient, const Element* x,
-                  long long count),
-                 (x_gradient, y_gradient, x, count))
+                 (x_gradient, y_gradient, x, activation, count))
 PLUMBLINE_KERNEL(gate,
                  (Element * y, const Element* gate_and_up, int activation, long long rows,
                   long long hidden),

@@ -70,11 +70,12 @@ class GeluLayer : public CudaLayer {
   }
 
   void forward(const CudaQueue& queue, const CudaCall& call) override {
-    gelu(queue, type_, call.output, call.input, count_);
+    activate(queue, type_, Activation::gelu, call.output, call.input, count_);
   }
   void backward_input(const CudaQueue& queue, const CudaCall& call) override {
     if (call.input_gradient != 0)
-      gelu_gradient(queue, type_, call.input_gradient, call.output_gradient, call.input, count_);
+      activate_gradient(queue, type_, Activation::gelu, call.input_gradient, call.output_gradient,
+                        call.input, count_);
   }
   void backward_weight(const CudaQueue&, const CudaCall&) override {}
 
@@ -168,7 +169,8 @@ class MlpLayer : public CudaLayer {
       gate_gradient(queue, type_, settings_.activation, hidden_gradient, gradient, hidden,
                     middle());
     } else {
-      activate_gradient(queue, type_, settings_.activation, gradient, hidden, middle().elements());
+      activate_gradient(queue, type_, settings_.activation, gradient, gradient, hidden,
+                        middle().elements());
     }
     up_.input_gradient(queue, norm_.output_gradient(call), hidden_gradient,
                        call.parameters[slots_.up.weight]);

@@ -155,27 +155,16 @@ void relu_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradi
   launch_over(queue, named("relu_gradient", type), count, x_gradient, y_gradient, y, Count(count));
 }
 
-void gelu(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
-          std::int64_t count) {
-  launch_over(queue, named("gelu", type), count, y, x, Count(count));
-}
-
-void gelu_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradient,
-                   CUdeviceptr y_gradient, CUdeviceptr x, std::int64_t count) {
-  launch_over(queue, named("gelu_gradient", type), count, x_gradient, y_gradient, x, Count(count));
-}
-
 void activate(const CudaQueue& queue, ElementType type, Activation activation, CUdeviceptr y,
               CUdeviceptr x, std::int64_t count) {
-  const std::string_view kernel = kActivationNames[static_cast<std::size_t>(activation)];
-  launch_over(queue, named(kernel, type), count, y, x, Count(count));
+  launch_over(queue, named("activate", type), count, y, x, int(activation), Count(count));
 }
 
 void activate_gradient(const CudaQueue& queue, ElementType type, Activation activation,
-                       CUdeviceptr gradient, CUdeviceptr x, std::int64_t count) {
-  // A relu's input is above zero where its output is, which its gradient asks for.
-  const std::string kernel(kActivationNames[static_cast<std::size_t>(activation)]);
-  launch_over(queue, named(kernel + "_gradient", type), count, gradient, gradient, x, Count(count));
+                       CUdeviceptr x_gradient, CUdeviceptr y_gradient, CUdeviceptr x,
+                       std::int64_t count) {
+  launch_over(queue, named("activate_gradient", type), count, x_gradient, y_gradient, x,
+              int(activation), Count(count));
 }
 
 void gate(const CudaQueue& queue, ElementType type, Activation activation, CUdeviceptr y,

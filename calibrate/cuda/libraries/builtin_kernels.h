@@ -33,18 +33,15 @@ void bias_rows(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdevice
                CUdeviceptr skip, const Rows& shape);
 void relu(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
           std::int64_t count);
-/// Uses the output y. May work in place, as gelu_gradient may.
+/// Uses the output y. May work in place.
 void relu_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradient,
                    CUdeviceptr y_gradient, CUdeviceptr y, std::int64_t count);
-void gelu(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
-          std::int64_t count);
-void gelu_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradient,
-                   CUdeviceptr y_gradient, CUdeviceptr x, std::int64_t count);
 void activate(const CudaQueue& queue, ElementType type, Activation activation, CUdeviceptr y,
               CUdeviceptr x, std::int64_t count);
-/// In place.
+/// Uses the input x. May work in place.
 void activate_gradient(const CudaQueue& queue, ElementType type, Activation activation,
-                       CUdeviceptr gradient, CUdeviceptr x, std::int64_t count);
+                       CUdeviceptr x_gradient, CUdeviceptr y_gradient, CUdeviceptr x,
+                       std::int64_t count);
 /// activation(g) u of rows that hold `y_shape.columns` numbers g, then as many u.
 void gate(const CudaQueue& queue, ElementType type, Activation activation, CUdeviceptr y,
           CUdeviceptr gate_and_up, const Rows& y_shape);

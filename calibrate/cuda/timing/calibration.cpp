@@ -23,6 +23,7 @@
 #include "calibrate/cuda/layers/stage.h"
 #include "calibrate/cuda/libraries/device_libraries.h"
 #include "calibrate/cuda/program/provenance.h"
+#include "calibrate/cuda/timing/kernel_bench.h"
 #include "calibrate/cuda/timing/launch_times.h"
 #include "calibrate/cuda/timing/link_benchmark.h"
 #include "calibrate/cuda/timing/stage_timer.h"
@@ -351,6 +352,11 @@ class CudaCalibration : public CalibrationDevices {
   std::map<std::string, std::string> algorithms() const override { return libraries_->choices(); }
   void take_algorithms(const std::map<std::string, std::string>& algorithms) override {
     libraries_->take(algorithms);
+  }
+  std::unique_ptr<KernelBench> kernel_bench(const KernelForms& forms) override {
+    const CudaDevice& device = devices_->all().front();
+    PLUMBLINE_CUDA(*driver_, cuCtxSetCurrent, device.context);
+    return cuda_kernel_bench(libraries_->queue(0, device.compute), forms);
   }
   std::vector<MeasuredLink> links(const Network& network, const StageLayers& stages,
                                   const CalibrationOptions& options,

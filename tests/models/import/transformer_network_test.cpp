@@ -121,7 +121,10 @@ TEST_CASE("each family becomes its blocks") {
   CHECK(mlp == MlpBlock{256});
   CHECK(gpt2_network.notes ==
         std::vector<std::string>{
-            "embedding and head have a table each: as many parameters more than the tied ones"});
+            "embedding and head have a table each: as many parameters more than the tied ones",
+            "the table of positions has 32 rows, not 128"});
+  CHECK(errors_of(kGpt2, options_of(129)) ==
+        "--sequence is 129, but the model has 128 positions\n");
 }
 
 TEST_CASE("the first blocks, a part of the widths, a rank's part") {
@@ -171,9 +174,30 @@ TEST_CASE("what no kind of layer computes is an error, all at once") {
         "--scale 1/3 does not divide the vocabulary of 100\n"
         "--scale 1/3 does not divide the attention heads of 4\n"
         "--scale 1/3 does not divide the inner width of 128\n");
+  // Four heads have no eighth part.
+  CHECK(errors_of(kLlama, options_of(32, 0, 8))
+            .find("--scale 1/8 does not divide the attention heads of 4\n") != std::string::npos);
   CHECK(errors_of(kLlama, options_of(32, 0, 1, 3)) ==
         "--tensor-parallel 3 does not divide the attention heads of 4\n"
         "--tensor-parallel 3 does not divide the inner width of 128\n");
+}
+
+TEST_CASE("what the file has beside the shape is told") {
+  const auto notes = [](const std::string& more) {
+    std::string config = kLlama;
+    config.insert(config.size() - 1, more);
+    return network_of(config, options_of(32)).notes;
+  };
+  CHECK(notes("").empty());
+  CHECK(
+      notes(R"(, "no_such_layers": [1, 0])") ==
+      std::vector<std::string>{"config.json has a key that nothing here reads and that may change "
+                               "what is computed: no_such_layers"});
+  CHECK(notes(R"(, "attention_dropout": 0.1)") == std::vector<std::string>{"dropout is left out"});
+  CHECK(notes(R"(, "partial_rotary_factor": 0.5)") ==
+        std::vector<std::string>{"all of each head turns by its position, not a part of it"});
+  CHECK(notes(R"(, "quantization_config": {"bits": 4})") ==
+        std::vector<std::string>{"quantization_config of config.json is not counted"});
 }
 
 TEST_CASE("a part is 1, or one over a whole number") {

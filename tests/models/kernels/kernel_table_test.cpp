@@ -88,9 +88,32 @@ TEST_CASE("a written table is read back as it was") {
   CHECK(kernel_table_yaml(*again) == text);
 }
 
-TEST_CASE("memory-bound kernels over numbers of 4 bytes have no key") {
-  CHECK(key_of(MemoryKernel{}, Accumulation::none));
-  CHECK_FALSE(key_of(MemoryKernel{.format = NumberFormat::fp32}, Accumulation::none));
+TEST_CASE("memory-bound kernels are told apart by the bytes of a number") {
+  const auto key = [](NumberFormat format) {
+    return key_of(MemoryKernel{.kind = MemoryKind::norm, .rows = 2, .columns = 3, .format = format},
+                  Accumulation::none);
+  };
+  REQUIRE(key(NumberFormat::bf16));
+  CHECK(key(NumberFormat::fp16) == key(NumberFormat::bf16));
+  REQUIRE(key(NumberFormat::fp32));
+  CHECK(key(NumberFormat::fp32) != key(NumberFormat::bf16));
+  CHECK_FALSE(key(NumberFormat::fp8));
+  const auto table = parse(
+      "memory:\n"
+      "  - [norm, forward, 2, 3, 1 us, 0.1, own]\n"
+      "  - [norm, forward, 2, 3, 2 us, 0, \"\", fp32]\n"
+      "  - [norm, forward, 2, 4, 2 us, 0, own, fp16]\n");
+  REQUIRE(table);
+  CHECK(table->rows[0].key == key(NumberFormat::bf16));
+  CHECK(table->rows[1].key == key(NumberFormat::fp32));
+  CHECK(table->rows[2].key.group.format == NumberFormat::bf16);
+  // Only what is not usual is written.
+  const std::string text = kernel_table_yaml(*table);
+  CHECK(text.find("  - [norm, forward, 2, 3, 1 us, 0.1, own]\n") != std::string::npos);
+  CHECK(text.find("  - [norm, forward, 2, 3, 2 us, 0, \"\", fp32]\n") != std::string::npos);
+  const auto again = parse_kernel_table(test::text_source("again.yaml", text));
+  REQUIRE(again);
+  CHECK(again->rows == table->rows);
 }
 
 TEST_CASE("rows that no kernel of a layer has are known as such") {
@@ -115,6 +138,9 @@ TEST_CASE("rows that no kernel of a layer has are known as such") {
   REQUIRE(whole);
   for (const KernelRow& row : whole->rows) CHECK(why_never_launched(row.key).empty());
   CHECK(reason("memory: [[lookup, weights, 1, 2, 1 us]]").empty());
+  CHECK(reason("memory: [[norm, forward, 1, 2, 1 us, 0, own, fp8]]") ==
+        "memory-bound kernels over numbers of a byte");
+  CHECK(reason("memory: [[norm, forward, 1, 2, 1 us, 0, own, fp32]]").empty());
   CHECK(reason("sdpa: [[fp8, forward, 1, 2, 2, 1, 1, 64, 64, true, 1 us]]").empty());  // dtype: fp8
 }
 

@@ -113,8 +113,8 @@ TEST_CASE("attention written for an A100 gets a smaller share of later devices, 
 
 TEST_CASE("every software stack is found by its name") {
   const std::vector<std::string> names = software_stack_names();
-  CHECK(names ==
-        std::vector<std::string>{"eager-2023", "megatron-2022", "megatron-core", "torch-compile"});
+  CHECK(names == std::vector<std::string>{"eager-2023", "megatron-2022", "megatron-core",
+                                          "torch-compile", "plumbline"});
   for (const std::string& name : names) {
     const SoftwareStack* stack = find_software_stack(name);
     REQUIRE(stack);

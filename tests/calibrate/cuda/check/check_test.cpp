@@ -193,7 +193,7 @@ TEST_CASE("layers are held against the reference, on whatever the device has" *
   const CudaCheck wrong = checked([](FakeCuda& fake, FakeKernels& kernels) {
     fake.fail("cuLaunchKernel", 1, CUDA_ERROR_INVALID_VALUE);
     fake.fail("cuStreamBeginCapture", 1, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    kernels.at("plumbline_gelu_bf16").run = [](const FakeLaunch&) {};
+    kernels.at("plumbline_activate_bf16").run = [](const FakeLaunch&) {};
     FakeKernel& forward = kernels.at("plumbline_attention_forward_64");
     forward.run = [run = forward.run](const FakeLaunch& launch) {
       run(launch);

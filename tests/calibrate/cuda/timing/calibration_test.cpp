@@ -58,7 +58,7 @@ TEST_CASE("devices walk in bursts that begin together and end together" *
           doctest::test_suite("slow")) {
   FakeCuda fake;
   fake.add(emulated_kernels());
-  fake.set_duration("plumbline_gelu_f32", 40'000);  // on the second of two devices
+  fake.set_duration("plumbline_activate_f32", 40'000);  // on the second of two devices
   const Network network = small_network();
   auto devices = cuda_calibration_devices(fake.driver(), network, 2, own(48));
   REQUIRE(devices);
@@ -104,8 +104,8 @@ TEST_CASE("a calibration finds the times of the kernels, exactly" * doctest::tes
   fake.add(emulated_kernels());
   fake.set_duration("plumbline_relu_f32", 7000);
   fake.set_duration("plumbline_relu_gradient_f32", 9000);
-  fake.set_duration("plumbline_gelu_f32", 11'000);
-  fake.set_duration("plumbline_gelu_gradient_f32", 13'000);
+  fake.set_duration("plumbline_activate_f32", 11'000);
+  fake.set_duration("plumbline_activate_gradient_f32", 13'000);
   const Network network = small_network();
   for (const std::uint32_t copies : {1U, 2U}) {
     CAPTURE(copies);
@@ -304,7 +304,7 @@ TEST_CASE("layers are taken back to what their pass takes as one graph" *
     FakeCuda fake(fake_options);
     fake.add(emulated_kernels());
     fake.set_duration("plumbline_relu_f32", 7000);
-    fake.set_duration("plumbline_gelu_f32", 11'000);
+    fake.set_duration("plumbline_activate_f32", 11'000);
     CudaCalibrationOptions with = own();
     with.graphs = graphs;
     auto devices = cuda_calibration_devices(fake.driver(), network, 1, with);
