@@ -32,7 +32,7 @@ struct NetworkOptions {
   std::int64_t layers = 0;  ///< Blocks from the first on; 0 = all.
   /// Widths are this part: hidden, inner widths, vocabulary, numbers of heads. Heads keep their
   /// size.
-  Fraction scale;
+  Fraction scale{};
   /// The part of one rank of a tensor-parallel group: heads, inner widths and the vocabulary are
   /// divided, hidden numbers are not. It computes what a rank computes; what ranks send is not in
   /// it.
