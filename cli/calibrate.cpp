@@ -98,27 +98,28 @@ Result<KeptCalibration> resumed(CalibrationFile& file, const CalibrationHead& he
   return **std::move(kept);
 }
 
-/// The error of options that the file does not take, if there are some: those of a network and
+/// The errors of options that the file does not take: those of a network and
 /// those of a config.json are told apart by it.
-std::optional<Diagnostic> misplaced_option(const CLI::App& command, bool is_config) {
+Diagnostics misplaced_options(const CLI::App& command, bool is_config) {
   static const std::vector<std::string> of_networks = {
       "--devices",   "--copies", "--optimizer",   "--least-time",
       "--most-time", "--seed",   "--no-slowdown", "--no-in-flight"};
+  Diagnostics misplaced;
   for (const std::string& name : is_config ? of_networks : kernel_calibration_options()) {
     if (command.count(name) == 0) continue;
-    return input_error({},
-                       fmt::format("{} is an option of {}, not of {}", name,
-                                   is_config ? "networks" : "a config.json",
-                                   is_config ? "a config.json" : "a network"),
-                       "leave it out, or name the other kind of file");
+    misplaced.push_back(input_error({},
+                                    fmt::format("{} is an option of {}, not of {}", name,
+                                                is_config ? "a network" : "a config.json",
+                                                is_config ? "a config.json" : "a network"),
+                                    "leave it out, or name the other kind of file"));
   }
-  return std::nullopt;
+  return misplaced;
 }
 
 /// The kernels of a config.json.
 int calibrate_config(const Arguments& arguments, const CLI::App& command) {
   if (const auto wrong = refuse(arguments)) return fail({*wrong});
-  if (const auto wrong = misplaced_option(command, true)) return fail({*wrong});
+  if (const auto wrong = misplaced_options(command, true); !wrong.empty()) return fail(wrong);
   KernelCalibration kernels = arguments.kernels;
   kernels.command_line = arguments.command_line;
   kernels.config = arguments.network;
@@ -139,7 +140,7 @@ int calibrate_file(const Arguments& arguments, const CLI::App& command) {
     if (!is_config) return fail(is_config.problems());
     if (*is_config) return calibrate_config(arguments, command);
   }
-  if (const auto wrong = misplaced_option(command, false)) return fail({*wrong});
+  if (const auto wrong = misplaced_options(command, false); !wrong.empty()) return fail(wrong);
   return calibrate(arguments);
 }
 
@@ -400,8 +401,10 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_flag_callback(
       "--no-in-flight", [arguments] { arguments->options.in_flight = false; },
       "do not also measure with one micro-batch in flight: what the number of them changes");
-  command->add_flag("--resume", arguments->resume,
-                    "go on with what an interrupted calibration has kept beside -o FILE");
+  command->add_flag(
+      "--resume", arguments->resume,
+      "go on with what an interrupted calibration has kept beside -o FILE, or with the table "
+      "in it");
   add_kernel_calibration(*command, arguments->kernels);
   add_cuda_device_arguments(*command, arguments->cuda);
   command->add_flag("--check", arguments->check,

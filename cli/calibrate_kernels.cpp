@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -20,7 +21,6 @@
 #include <utility>
 
 #include "base/bug.h"
-#include "base/some_of.h"
 #include "base/table.h"
 #include "base/yaml.h"
 #include "calibrate/kernels/measure_kernels.h"
@@ -50,6 +50,8 @@ constexpr std::string_view kOwnStack = "plumbline";
 /// The part of the budget in which blocks are walked.
 constexpr double kShareOfWalk = 0.25;
 constexpr std::int64_t kWalkedBlocks = 2;
+/// The key in provenance for the tokens of the micro-batch that was walked.
+constexpr std::string_view kWalkedTokens = "walked_tokens";
 /// The table is written at most so often.
 constexpr std::chrono::seconds kBetweenWrites{2};
 
@@ -76,7 +78,10 @@ class Calibrating {
     if (const int written = write(); written != ExitCode::done) return written;
     const auto wrong = close();
     if (InterruptGuard::interrupted()) return tell_interrupted();
-    if (wrong) say(fmt::format("note: closure is not known: {}\n", *wrong));
+    if (wrong) {
+      say(fmt::format("note: closure is {}: {}\n", table_.closure.gemm ? "as it was" : "not known",
+                      *wrong));
+    }
     if (arguments_.output.empty()) return write_output(kernel_table_yaml(table_), "");
     const int written = write();
     return written == ExitCode::done ? report(list) : written;
@@ -124,14 +129,30 @@ class Calibrating {
     return std::nullopt;
   }
 
+  /// The largest micro-batch is walked: its kernels weigh the most.
+  std::int64_t walked_sequence() const {
+    const auto& sequences = arguments_.layouts.sequences;
+    return *std::max_element(sequences.begin(), sequences.end());
+  }
+  std::int64_t walked_batch() const {
+    const auto& batches = arguments_.layouts.batches;
+    return *std::max_element(batches.begin(), batches.end());
+  }
+  std::int64_t walked_tokens() const { return walked_sequence() * walked_batch(); }
+
   /// The blocks that will be walked, or where there is no such network, one small layer.
   void read_network(ElementType element) {
-    const std::vector<std::int64_t>& tensor = arguments_.layouts.tensor;
-    const NetworkOptions options{.sequence = arguments_.layouts.sequences.front(),
+    const ListedLayouts& layouts = arguments_.layouts;
+    const auto lacks_one = [](const std::vector<std::int64_t>& sizes) {
+      return std::find(sizes.begin(), sizes.end(), 1) == sizes.end();
+    };
+    const NetworkOptions options{.sequence = walked_sequence(),
                                  .dtype = element,
                                  .layers = std::min(kWalkedBlocks, shape_.blocks)};
-    if (std::find(tensor.begin(), tensor.end(), 1) == tensor.end()) {
+    if (lacks_one(layouts.tensor)) {
       why_not_walked_ = "blocks are walked whole, and no layout has --tensor-parallel 1";
+    } else if (lacks_one(layouts.context)) {
+      why_not_walked_ = "blocks are walked whole, and no layout has --context-parallel 1";
     } else if (auto made = transformer_network(shape_.family, shape_, options)) {
       network_ = std::move(made->network);
       walk_notes_ = std::move(made->notes);
@@ -175,7 +196,6 @@ class Calibrating {
       say(fmt::format("note: there is no {} to go on with: measuring from the beginning\n",
                       arguments_.output));
     }
-    table_.closure = {};  // that of an earlier calibration is not that of all rows
     table_.provenance.merge(devices_->provenance(1));
     for (const auto& [key, value] : head) table_.provenance[key] = value;
     const auto device = table_.provenance.find(on_cpu() ? "processor" : "gpu");
@@ -184,7 +204,9 @@ class Calibrating {
     table_.provenance["tool"] = fmt::format("plumbline {}", kVersion);
     table_.provenance["commit"] = commit();
     table_.provenance["command"] = arguments_.command_line;
-    table_.provenance["model"] = arguments_.config;
+    std::string& models = table_.provenance["model"];
+    if (models.find(arguments_.config) == std::string::npos)
+      models += (models.empty() ? "" : ", ") + arguments_.config;
     table_.provenance["method"] =
         "each kernel alone, the median of its runs, with many copies of the operands in turn";
     const auto today = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -221,7 +243,6 @@ class Calibrating {
         return !is_product(kernel.key.group.kernels);
       });
     }
-    layouts_ = needed.layouts;
     misfits_ = std::move(needed.misfits);
     return std::nullopt;
   }
@@ -238,6 +259,10 @@ class Calibrating {
     const DropoutRates& dropout = shape_.facts.dropout;
     if (dropout.residual.value_or(0) > 0 || dropout.embedding.value_or(0) > 0)
       say("note: residuals and lookups are measured without dropout\n");
+    const bool has_windows = shape_.any_block([&](const BlockShape& block) {
+      return block.mixer == Mixer::attention && block.reach(walked_sequence());
+    });
+    if (has_windows) say("note: attention with a window is not measured: no table holds it\n");
     for (const std::string& text : walk_notes_) say(fmt::format("note: walked blocks: {}\n", text));
   }
 
@@ -327,7 +352,11 @@ class Calibrating {
     std::vector<std::string> names;
     names.reserve(kernels.size());
     for (const ListedKernel& kernel : kernels) names.push_back(described(kernel.key));
-    say(fmt::format("note: {} {}: {}\n", plural(kernels.size(), "kernel"), why, some_of(names, 3)));
+    constexpr std::size_t most = 3;
+    const std::size_t more = names.size() > most ? names.size() - most : 0;
+    names.resize(names.size() - more);
+    say(fmt::format("note: {} {}: {}{}\n", plural(kernels.size(), "kernel"), why,
+                    fmt::join(names, "; "), more > 0 ? fmt::format("; and {} more", more) : ""));
   }
 
   void tell_left_out(const MeasuredList& list) const {
@@ -336,8 +365,23 @@ class Calibrating {
     tell_some(list.no_time_left, "not measured: a larger --budget, or --resume, has time for them");
   }
 
-  /// Walks blocks, and gives the table its closure. Returns why there is none.
+  /// Gives the table its closure, which holds for all rows: that of the most tokens that were ever
+  /// walked. Returns why there is no new one.
   std::optional<std::string> close() {
+    const auto before = table_.closure.gemm;
+    const auto known = table_.provenance.find(std::string(kWalkedTokens));
+    if (before && known != table_.provenance.end() &&
+        std::strtoll(known->second.c_str(), nullptr, 10) > walked_tokens())
+      return fmt::format("micro-batches of {} tokens were walked for it", known->second);
+    if (auto wrong = walk()) return wrong;
+    table_.provenance[std::string(kWalkedTokens)] = std::to_string(walked_tokens());
+    if (before)
+      say(fmt::format("note: the closure was {:.3f}; the new one holds for all rows\n", *before));
+    return std::nullopt;
+  }
+
+  /// Walks blocks. Returns why it could not.
+  std::optional<std::string> walk() {
     if (why_not_walked_) return why_not_walked_;
     if (takes_products_alone())
       return fmt::format("blocks are not walked with the kernels of {}", arguments_.stack);
@@ -348,8 +392,8 @@ class Calibrating {
     if (!few.sparse.empty()) few.sparse.resize(blocks);
     few.further_predictions = 0;
     TransformerOptions options = arguments_.layouts.options;
-    options.sequence = arguments_.layouts.sequences.front();
-    options.batch = arguments_.layouts.batches.front();
+    options.sequence = walked_sequence();
+    options.batch = walked_batch();
     const auto model = kernel_model();
     if (!model) return model.problems().front().message;
     auto walked = [&]() -> Result<WalkedBlocks> {
@@ -390,16 +434,16 @@ class Calibrating {
     std::map<KernelClass, std::size_t> by_class;
     for (const KernelRow& row : table_.rows) ++by_class[row.key.group.kernels];
     std::vector<std::string> classes;
+    classes.reserve(by_class.size());
     for (const auto& [kernels, count] : by_class)
       classes.push_back(fmt::format("{} {}", count, name_of(kernels)));
     std::string text = fmt::format(
-        "{}: {} of {} on {}\n  kernels   {}{}\n", arguments_.output,
-        plural(table_.rows.size(), "kernel"),
-        plural(static_cast<std::uint64_t>(layouts_), "layout"), table_.device,
-        fmt::join(classes, ", "),
+        "{}: {} on {}\n  kernels   {}{}\n", arguments_.output, plural(table_.rows.size(), "kernel"),
+        table_.device, fmt::join(classes, ", "),
         kept_ > 0 ? fmt::format("; {} measured now, {} before", list.measured, kept_) : "");
     if (walked_) {
       std::vector<std::string> layers;
+      layers.reserve(walked_->blocks.size());
       for (const WalkedLayer& layer : walked_->blocks) layers.push_back(ratio_text(layer));
       text += fmt::format("  closure   {:.3f}: {}\n  by layer  {}; not in it: {}\n",
                           walked_->factor(), table_.closure.from.front(), fmt::join(layers, ", "),
@@ -417,7 +461,6 @@ class Calibrating {
   KernelTable table_;
   std::size_t kept_ = 0;  ///< Rows of the file that is gone on with.
   std::vector<ListedKernel> kernels_;
-  std::int64_t layouts_ = 0;
   std::size_t others_left_out_ = 0;              ///< Kernels that the stack has of its own.
   std::map<std::string, std::int64_t> misfits_;  ///< Layouts that are not possible, by the reason.
   std::optional<WalkedBlocks> walked_;

@@ -183,7 +183,7 @@ int import_network(const HuggingFaceArguments& arguments) {
   if (!element) {
     return fail({input_error(
         {}, fmt::format("--dtype is {}, which no network computes in", arguments.words.dtype),
-        fmt::format("one of {}", fmt::join(kElementTypes, ", ")))});
+        "fp32 or bf16")});
   }
   options.dtype = *element;
   const auto scale = read_fraction(arguments.scale.empty() ? "1" : arguments.scale);
@@ -303,8 +303,10 @@ void add_network(CLI::App& command, HuggingFaceArguments& arguments,
       ->check(between(1, 1'000'000))
       ->type_name("N");
   command
-      .add_option("--scale", arguments.scale,
-                  "with --network: widths and numbers of heads are this part, for small machines")
+      .add_option(
+          "--scale", arguments.scale,
+          "with --network: widths, numbers of heads and the vocabulary are this part; heads keep "
+          "their size")
       ->type_name("1/N");
 }
 

@@ -41,7 +41,7 @@ wrong() {  # wrong NAME TEXT ARGUMENT...
 }
 wrong 'no sequence' '--sequence is missing' "$config" --backend cpu -o "$table"
 wrong 'a dtype that the cpu has not' 'the cpu backend computes in fp32' "$config" --backend cpu --sequence 32 --dtype bf16
-wrong 'an option of networks' '--devices is an option of networks, not of a config.json' \
+wrong 'an option of networks' '--devices is an option of a network, not of a config.json' \
   "$config" --backend cpu --sequence 32 --devices 2
 wrong 'an option of a config.json' '--budget is an option of a config.json, not of a network' \
   examples/networks/llama-small.network.yaml --backend cpu --budget 3

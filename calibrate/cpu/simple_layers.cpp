@@ -11,7 +11,6 @@ namespace plumbline {
 namespace {
 
 using cpu::Dense;
-using cpu::Rows;
 
 class LinearLayer : public CpuLayer {
  public:

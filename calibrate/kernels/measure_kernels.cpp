@@ -17,6 +17,7 @@
 #include "base/statistics.h"
 #include "calibrate/measure/sampling.h"
 #include "calibrate/runtime/clock.h"
+#include "models/kernels/kernel_table_format.h"
 
 namespace plumbline {
 namespace {
@@ -122,10 +123,7 @@ std::string described(const KernelKey& key) {
   const std::string_view of = group.kernels == KernelClass::memory
                                   ? kMemoryKinds[static_cast<std::size_t>(group.memory)]
                                   : name_of(group.kernels);
-  const std::string_view pass =
-      group.kernels == KernelClass::sdpa || group.kernels == KernelClass::memory
-          ? (group.pass == KernelPass::forward ? "forward" : "backward")
-          : kKernelPasses[static_cast<std::size_t>(group.pass)];
+  const std::string_view pass = pass_word(group.kernels, group.pass);
   return fmt::format("{} {} {}, {}", of, pass, fmt::join(sizes, " x "), name_of(group.format));
 }
 

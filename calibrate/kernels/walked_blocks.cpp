@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <variant>
 
 #include "base/bug.h"
+#include "base/table.h"
 #include "models/import/transformer_profile.h"
 #include "models/kernels/launches.h"
 
@@ -19,29 +21,29 @@ namespace {
 
 constexpr KernelPass kPasses[] = {KernelPass::forward, KernelPass::input, KernelPass::weights};
 
-/// The time of kernels that were measured, and how many were not.
-struct Sums {
-  double measured_s = 0;
-  std::size_t not_measured = 0;
-  std::size_t in_no_table = 0;  ///< As attention with a window.
+/// Kernels without a measured time.
+struct Missing {
+  std::set<KernelKey> not_measured;
+  bool has_windows = false;  ///< Attention with a window, which no table holds.
 };
 
-Sums sums_of(const LayerOps& ops, const KernelModel& kernels) {
-  Sums sums;
+/// The time of the kernels that were measured, in seconds.
+double measured_seconds(const LayerOps& ops, const KernelModel& kernels, Missing& missing) {
+  double seconds = 0;
   for (const KernelPass pass : kPasses) {
     for (const Kernel& kernel : launches(ops, pass, kernels.stack())) {
       if (std::holds_alternative<CollectiveKernel>(kernel)) continue;
       const KernelTime time = kernels.time_of(kernel);
       if (time.origin == KernelOrigin::measured) {
-        sums.measured_s += time.alone();
-      } else if (key_of(kernel, Accumulation::none)) {
-        ++sums.not_measured;
+        seconds += time.alone();
+      } else if (const auto key = key_of(kernel, Accumulation::none)) {
+        missing.not_measured.insert(*key);
       } else {
-        ++sums.in_no_table;
+        missing.has_windows = true;
       }
     }
   }
-  return sums;
+  return seconds;
 }
 
 }  // namespace
@@ -62,23 +64,18 @@ Result<std::vector<double>> seconds_alone(const TransformerShape& shape, Transfo
   const auto profile = transformer_profile("", shape, options);
   if (!profile) return profile.problems();
   std::vector<double> seconds;
-  std::size_t not_measured = 0;
-  std::size_t in_no_table = 0;
+  Missing missing;
   const std::vector<LayerCosts>& layers = profile->model.profile.measurements.front().layers;
   for (std::size_t i = 1; i < layers.size(); ++i) {  // behind the embedding
     PLUMBLINE_CHECK(layers[i].ops != nullptr, i);
-    const Sums sums = sums_of(*layers[i].ops, kernels);
-    seconds.push_back(sums.measured_s);
-    not_measured += sums.not_measured;
-    in_no_table += sums.in_no_table;
+    seconds.push_back(measured_seconds(*layers[i].ops, kernels, missing));
   }
-  if (in_no_table > 0) {
-    return input_error(
-        {}, fmt::format("{} kernels of the layers are such as no table holds", in_no_table));
-  }
-  if (not_measured > 0) {
-    return input_error({},
-                       fmt::format("{} kernels of the layers have no measured time", not_measured));
+  if (missing.has_windows)
+    return input_error({}, "no table holds attention with a window, which these layers have");
+  if (!missing.not_measured.empty()) {
+    return input_error({}, fmt::format("{} of the layers that are walked {} no measured time",
+                                       plural(missing.not_measured.size(), "kernel"),
+                                       missing.not_measured.size() == 1 ? "has" : "have"));
   }
   return seconds;
 }

@@ -90,7 +90,7 @@ class NetworkOfTransformer {
                           shape_.blocks));
     }
     hidden_ = scaled(shape_.hidden, "hidden size");
-    vocabulary_ = divided(scaled(shape_.vocabulary, "vocabulary"), "vocabulary", true);
+    vocabulary_ = padded(shape_.vocabulary, "vocabulary");
     check_model();
     add_ends_and_blocks(blocks);
     if (!problems_.empty()) return std::move(problems_);
@@ -128,16 +128,19 @@ class NetworkOfTransformer {
       problem(fmt::format("--scale 1/{} does not divide the {} of {}", parts, what, width));
     return std::max<std::int64_t>(width / parts, 1);
   }
-  /// What one rank of a tensor-parallel group has of it. `padded`: rounded up.
-  std::int64_t divided(std::int64_t width, std::string_view what, bool padded = false) {
+  /// What one rank of a tensor-parallel group has of it.
+  std::int64_t divided(std::int64_t width, std::string_view what) {
     const std::int64_t parts = options_.tensor_parallel;
-    if (width % parts == 0) return width / parts;
-    if (padded) {
-      note(fmt::format("the {} of {} is padded to a multiple of {}", what, width, parts));
-    } else {
+    if (width % parts != 0)
       problem(fmt::format("--tensor-parallel {} does not divide the {} of {}", parts, what, width));
-    }
-    return width / parts + 1;
+    return std::max<std::int64_t>(width / parts, 1);
+  }
+  /// Both, rounded up.
+  std::int64_t padded(std::int64_t width, std::string_view what) {
+    const std::int64_t parts = options_.scale.parts * options_.tensor_parallel;
+    if (width % parts != 0)
+      note(fmt::format("the {} of {} is padded to a multiple of {}", what, width, parts));
+    return (width + parts - 1) / parts;
   }
 
   void check_model() {
@@ -149,7 +152,10 @@ class NetworkOfTransformer {
     if (shape_.positions_in_scores)
       note("positions in the scores of attention are left out: they cost next to nothing");
     if (shape_.tied)
-      note("embedding and head have a table each: as many parameters more than the tied ones");
+      note(
+          fmt::format("the model ties its head to the embedding; here each has a table, which is "
+                      "{} parameters more",
+                      hidden_ * vocabulary_));
     if (shape_.facts.dropout.attention.value_or(0) > 0 ||
         shape_.facts.dropout.residual.value_or(0) > 0 ||
         shape_.facts.dropout.embedding.value_or(0) > 0)
@@ -261,12 +267,12 @@ class NetworkOfTransformer {
     const std::int64_t wanted = block.key_value_heads / parts;
     if (block.key_value_heads % parts == 0) return wanted;
     if (block.key_value_heads > parts) {
-      problem(fmt::format("{} heads of keys and values are not divided by {}",
-                          block.key_value_heads, parts),
+      problem(fmt::format("{} parts do not divide the {} heads of keys and values", parts,
+                          block.key_value_heads),
               "take another --scale or --tensor-parallel");
       return heads;
     }
-    note(fmt::format("the part has one head of keys and values: {} of them are fewer than {} parts",
+    note(fmt::format("the model has {} heads of keys and values, fewer than {} parts: one is kept",
                      block.key_value_heads, parts));
     return 1;
   }

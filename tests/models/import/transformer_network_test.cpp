@@ -121,7 +121,8 @@ TEST_CASE("each family becomes its blocks") {
   CHECK(mlp == MlpBlock{256});
   CHECK(gpt2_network.notes ==
         std::vector<std::string>{
-            "embedding and head have a table each: as many parameters more than the tied ones",
+            "the model ties its head to the embedding; here each has a table, which is 6400 "
+            "parameters more",
             "the table of positions has 32 rows, not 128"});
   CHECK(errors_of(kGpt2, options_of(129)) ==
         "--sequence is 129, but the model has 128 positions\n");
@@ -158,7 +159,16 @@ TEST_CASE("the first blocks, a part of the widths, a rank's part") {
   const TransformerNetwork quarter = network_of(kQwen3, options_of(32, 1, 1, 4));
   CHECK(std::get<AttentionBlock>(quarter.network.layers[1].settings).kv_heads == 1);
   CHECK(quarter.notes.back() ==
-        "the part has one head of keys and values: 2 of them are fewer than 4 parts");
+        "the model has 2 heads of keys and values, fewer than 4 parts: one is kept");
+}
+
+TEST_CASE("a vocabulary that nothing divides is padded") {
+  std::string odd = kGpt2;
+  odd.replace(odd.find("\"vocab_size\": 100"), 17, "\"vocab_size\": 101");
+  const TransformerNetwork half = network_of(odd, options_of(128, 1, 2));
+  CHECK(std::get<Embedding>(half.network.layers[0].settings).vocabulary == 51);
+  CHECK(std::get<Head>(half.network.layers.back().settings).classes == 51);
+  CHECK(half.notes.front() == "the vocabulary of 101 is padded to a multiple of 2");
 }
 
 TEST_CASE("what no kind of layer computes is an error, all at once") {
@@ -171,7 +181,6 @@ TEST_CASE("what no kind of layer computes is an error, all at once") {
   CHECK(errors_of(kLlama, options_of(32, 3)) == "--layers is 3, but the model has 2 blocks\n");
   CHECK(errors_of(kLlama, options_of(32, 0, 3)) ==
         "--scale 1/3 does not divide the hidden size of 64\n"
-        "--scale 1/3 does not divide the vocabulary of 100\n"
         "--scale 1/3 does not divide the attention heads of 4\n"
         "--scale 1/3 does not divide the inner width of 128\n");
   // Four heads have no eighth part.
