@@ -3,6 +3,7 @@
 # runs beside their predictions.
 # SPDX-License-Identifier: MIT
 # Usage: tests/kernel_calibration.sh BINARY          exit 77: it cannot run here, or other work has the cores
+# A verdict of validate is not judged: OK (0), OFF (1) and INCONCLUSIVE (6) all pass if the times are near each other.
 set -u
 export LC_ALL=C
 plumbline=$(realpath -e -- "${1:?usage: tests/kernel_calibration.sh BINARY}") || exit 2
@@ -121,7 +122,7 @@ for settings in schedule.name=gpipe schedule.name=1f1b schedule.name=zb-h1 'sche
   # shellcheck disable=SC2086
   "$plumbline" validate "$work/run.yaml" $settings --backend cpu > "$work/out" 2> "$work/err"
   code=$?
-  expect "$settings: it runs beside its prediction" yes "$( ((code == 0 || code == 1)) && echo yes || cat "$work/err")"
+  expect "$settings: it runs beside its prediction" yes "$( ((code == 0 || code == 1 || code == 6)) && echo yes || echo "exit code $code: $(< "$work/err")")"
   grep -q '^nothing clean was measured' "$work/out" && echo "$settings: other work has the cores" && continue
   off=$(sed -nE 's/^  iteration time .* ([+-][0-9.]+) %.*/\1/p' "$work/out" | head -n 1)
   echo "$settings: ${off:-?} %"
