@@ -169,5 +169,17 @@ TEST_CASE("each number of a software stack is listed, once") {
   CHECK(!source.empty());
 }
 
+TEST_CASE("a stack's products add gradients to no sum, to one in their own numbers, or in fp32") {
+  const auto sum = [](std::string_view stack, NumberFormat format) {
+    return find_software_stack(stack)->accumulation(format);
+  };
+  CHECK(sum("torch-compile", NumberFormat::bf16) == Accumulation::none);
+  CHECK(sum("torch-compile", NumberFormat::fp32) == Accumulation::none);
+  CHECK(sum("megatron-core", NumberFormat::bf16) == Accumulation::fp32);
+  CHECK(sum("megatron-core", NumberFormat::fp8) == Accumulation::fp32);
+  CHECK(sum("plumbline", NumberFormat::bf16) == Accumulation::bf16);
+  CHECK(sum("plumbline", NumberFormat::fp32) == Accumulation::fp32);
+}
+
 }  // namespace
 }  // namespace plumbline
