@@ -111,12 +111,10 @@ LayerSettings read_embedding(SectionReader& section) {
 LayerSettings read_head(SectionReader& section) {
   Head kind;  // classes absent = 0: the reader fills in the vocabulary
   take_count(section, "classes", kind.classes);
-  const bool names_it = std::any_of(kNormKinds.begin(), kNormKinds.end(),
-                                    [&](auto name) { return section.is_word("norm", name); });
-  if (names_it) {
-    take_word(section, "norm", "norm", kNormKinds, kind.norm_kind);
-  } else {
+  if (section.is_word("norm", "true") || section.is_word("norm", "false")) {
     take_flag(section, "norm", kind.norm);
+  } else {
+    take_word(section, "norm", "norm", kNormKinds, kind.norm_kind);
   }
   take_flag(section, "bias", kind.bias);
   return kind;
