@@ -98,8 +98,8 @@ Result<KeptCalibration> resumed(CalibrationFile& file, const CalibrationHead& he
   return **std::move(kept);
 }
 
-/// The errors of options that the file does not take: those of a network and
-/// those of a config.json are told apart by it.
+/// The errors of options that the file does not take: networks and config.json files have some
+/// each.
 Diagnostics misplaced_options(const CLI::App& command, bool is_config) {
   static const std::vector<std::string> of_networks = {
       "--devices",   "--copies", "--optimizer",   "--least-time",

@@ -28,17 +28,16 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/option_checks.h"
+#include "cli/preset_kernels.h"
 #include "cli/progress.h"
 #include "cli/real.h"
 #include "cli/record/commit.h"
 #include "models/architectures/huggingface.h"
-#include "models/hardware/device_presets.h"
 #include "models/import/transformer_network.h"
 #include "models/import/transformer_words.h"
 #include "models/kernels/kernel_table_reader.h"
 #include "models/kernels/kernel_table_writer.h"
 #include "sim/scenario/bare_model.h"
-#include "sim/scenario/device_section.h"
 
 namespace plumbline {
 namespace {
@@ -67,8 +66,10 @@ class Calibrating {
     if (const int trouble = try_output(arguments_.output); trouble != ExitCode::done)
       return trouble;
     if (const auto wrong = open_table()) return fail(*wrong);
-    if (kept_ > 0) list_kernels();  // those that the table lacks
-    tell_misfits();
+    if (kept_ > 0) {  // list those that the table lacks
+      if (const auto wrong = list_kernels()) return fail(*wrong);
+    }
+    tell_limits();
     const InterruptGuard guard;
     const MeasuredList list = measure_or_write();
     if (list.interrupted) return tell_interrupted();
@@ -216,18 +217,11 @@ class Calibrating {
 
   /// Kernels of the stack with the times of the table, if any.
   Result<KernelModel> kernel_model() const {
-    DeviceChoice device;
-    device.preset = find_device_preset(std::string(kOrderedBy));
-    device.fp8_peak = device.preset->peak(NumberFormat::fp8);
-    device.memory_bandwidth = device.preset->memory_bandwidth;
-    device.link_bandwidth = device.preset->link_bandwidth;
-    device.stack = find_software_stack(arguments_.stack);
     KernelTable alone = table_;
     alone.closure = {1, 1, 1, {}};
-    device.kernels = std::make_shared<MeasuredKernels>(std::move(alone));
-    const auto roofline = roofline_of(device, number_format(arguments_.dtype));
-    if (!roofline) return roofline.problems();
-    return kernels_of(device, *roofline);
+    return preset_kernels(std::string(kOrderedBy), arguments_.stack,
+                          number_format(arguments_.dtype),
+                          std::make_shared<MeasuredKernels>(std::move(alone)));
   }
 
   std::optional<Diagnostics> list_kernels() {
@@ -247,7 +241,8 @@ class Calibrating {
     return std::nullopt;
   }
 
-  void tell_misfits() const {
+  /// Tells what is not measured, or other than in the model, before the time is spent.
+  void tell_limits() const {
     for (const auto& [why, count] : misfits_) {
       say(fmt::format("note: {} left out: {}\n",
                       plural(static_cast<std::uint64_t>(count), "layout"), why));
@@ -496,8 +491,8 @@ void add_kernel_calibration(CLI::App& command, KernelCalibration& arguments) {
   command
       .add_option(
           "--stack", arguments.stack,
-          "config.json: the framework, which decides what kernels there are; of others than "
-          "plumbline, the usual one, only products are measured")
+          "config.json: the framework whose kernels are listed; plumbline if absent, and for "
+          "another one only products are measured")
       ->check(one_of(software_stack_names()));
 }
 

@@ -6,8 +6,10 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <tuple>
 
 #include "base/quantity.h"
@@ -283,20 +285,32 @@ void add_implementation(CLI::App& command, HuggingFaceArguments& arguments) {
                    "attention and MLP as layers of their own");
 }
 
-/// Adds options: a network in the place of a profile. All options but `shared` describe a profile,
-/// and exclude it.
-void add_network(CLI::App& command, HuggingFaceArguments& arguments,
-                 const std::vector<std::string>& shared) {
-  const std::vector<CLI::Option*> described = command.get_options();
-  CLI::Option* network =
-      command.add_flag("--network", arguments.as_network,
-                       "write a network that is really executed: plumbline run, calibrate and "
-                       "validate take it");
-  for (CLI::Option* option : described) {
-    const bool is_shared = std::any_of(shared.begin(), shared.end(),
-                                       [&](const auto& name) { return option->check_name(name); });
-    if (!is_shared) network->excludes(option);
+/// The options of a profile that a network takes, too.
+constexpr std::array<std::string_view, 8> kOfBoth = {"--help",  "config",           "--output",
+                                                     "--like",  "--name",           "--sequence",
+                                                     "--dtype", "--tensor-parallel"};
+constexpr std::array<std::string_view, 3> kOfNetworks = {"--network", "--layers", "--scale"};
+
+/// The errors of options that describe a profile, where a network is asked for.
+Diagnostics misplaced_options(const CLI::App& command) {
+  Diagnostics misplaced;
+  for (const CLI::Option* option : command.get_options()) {
+    const auto is_it = [&](std::string_view name) { return option->check_name(std::string(name)); };
+    if (option->count() == 0 || std::any_of(kOfBoth.begin(), kOfBoth.end(), is_it) ||
+        std::any_of(kOfNetworks.begin(), kOfNetworks.end(), is_it))
+      continue;
+    misplaced.push_back(
+        input_error({}, fmt::format("{} and --network do not go together", option->get_name()),
+                    "give one of them"));
   }
+  return misplaced;
+}
+
+/// Adds options: a network in the place of a profile.
+void add_network(CLI::App& command, HuggingFaceArguments& arguments) {
+  command.add_flag("--network", arguments.as_network,
+                   "write a network that is really executed: plumbline run, calibrate and validate "
+                   "take it");
   command
       .add_option("--layers", arguments.network.layers,
                   "with --network: only so many blocks, from the first on")
@@ -395,12 +409,16 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
   add_groups(*command, *arguments);
   add_implementation(*command, *arguments);
   add_dropout(*command, arguments->options);
-  add_network(*command, *arguments,
-              {"--help", "config", "--output", "--like", "--name", "--sequence", "--dtype",
-               "--tensor-parallel"});
+  add_network(*command, *arguments);
   command->callback([arguments, command, &exit_code] {
     arguments->words.apply(*command, arguments->options);
-    exit_code = arguments->as_network ? import_network(*arguments) : import_huggingface(*arguments);
+    if (!arguments->as_network) {
+      exit_code = import_huggingface(*arguments);
+    } else if (const auto wrong = misplaced_options(*command); !wrong.empty()) {
+      exit_code = fail(wrong);
+    } else {
+      exit_code = import_network(*arguments);
+    }
   });
 }
 

@@ -7,15 +7,16 @@
 #include <CLI/App.hpp>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "base/table.h"
 #include "cli/command.h"
 #include "cli/import.h"
 #include "cli/option_checks.h"
+#include "cli/preset_kernels.h"
 #include "models/architectures/huggingface.h"
 #include "models/hardware/device_presets.h"
 #include "models/tables/kernel_list.h"
-#include "sim/scenario/device_section.h"
 
 namespace plumbline {
 namespace {
@@ -59,21 +60,16 @@ std::optional<Diagnostic> lacks_arithmetic(const ListArguments& arguments,
 
 /// The kernels of the device with the stack and the table of the arguments.
 Result<KernelModel> kernel_model(const ListArguments& arguments) {
-  DeviceChoice device;
-  device.preset = find_device_preset(arguments.device);
-  if (auto lacking = lacks_arithmetic(arguments, *device.preset)) return *std::move(lacking);
-  device.fp8_peak = device.preset->peak(NumberFormat::fp8);
-  device.memory_bandwidth = device.preset->memory_bandwidth;
-  device.link_bandwidth = device.preset->link_bandwidth;
-  device.stack = find_software_stack(arguments.stack);
+  if (auto lacking = lacks_arithmetic(arguments, *find_device_preset(arguments.device)))
+    return *std::move(lacking);
+  std::shared_ptr<const MeasuredKernels> measured;
   if (!arguments.table.empty()) {
     auto kernels = shared_kernels(arguments.table);
     if (!kernels) return kernels.problems();
-    device.kernels = *std::move(kernels);
+    measured = *std::move(kernels);
   }
-  const auto roofline = roofline_of(device, number_format(arguments.words.dtype));
-  if (!roofline) return roofline.problems();
-  return kernels_of(device, *roofline);
+  return preset_kernels(arguments.device, arguments.stack, number_format(arguments.words.dtype),
+                        std::move(measured));
 }
 
 int list_kernels(const ListArguments& arguments) {

@@ -59,7 +59,7 @@ class HeadSteps {
 
   void forward(const CpuCall& call, float* qkv) {
     if (slots_) {
-      for (const Part& part : {queries(), keys()}) {
+      for (const HeadPart& part : head_parts(widths_, *slots_)) {
         cpu::norm_heads(qkv + part.column, input(call, part), inputs(), rstd(call, part),
                         all_heads(), call.parameters[part.scale], rows_of(part.heads));
       }
@@ -69,7 +69,7 @@ class HeadSteps {
   void backward(const CpuCall& call, float* qkv_gradient) {
     turn(qkv_gradient, true);
     if (!slots_) return;
-    for (const Part& part : {queries(), keys()}) {
+    for (const HeadPart& part : head_parts(widths_, *slots_)) {
       cpu::norm_heads_gradient(qkv_gradient + part.column, call.gradients[part.scale],
                                input(call, part), inputs(), rstd(call, part), all_heads(),
                                call.parameters[part.scale], rows_of(part.heads));
@@ -77,24 +77,12 @@ class HeadSteps {
   }
 
  private:
-  /// The queries or the keys: their first column, their heads, and the first of these among all.
-  struct Part {
-    std::int64_t column;
-    std::int64_t heads;
-    std::int64_t first_head;
-    std::size_t scale;
-  };
-
-  Part queries() const { return {0, widths_.heads, 0, slots_->queries_scale}; }
-  Part keys() const {
-    return {widths_.queries(), widths_.kv_heads, widths_.heads, slots_->keys_scale};
-  }
   std::int64_t all_heads() const { return widths_.heads + widths_.kv_heads; }
   std::int64_t inputs() const { return all_heads() * widths_.head_size; }
-  float* input(const CpuCall& call, const Part& part) const {
+  float* input(const CpuCall& call, const HeadPart& part) const {
     return call.kept[slots_->input] + part.column;
   }
-  float* rstd(const CpuCall& call, const Part& part) const {
+  float* rstd(const CpuCall& call, const HeadPart& part) const {
     return call.kept[slots_->rstd] + part.first_head;
   }
   cpu::HeadRows rows_of(std::int64_t heads) const {

@@ -103,6 +103,11 @@ NormSlots norm_slots(const NetworkLayer& layer) {
   return all_slots(layer, [](Finder& of) { return of.norm(""); });
 }
 
+std::array<HeadPart, 2> head_parts(const AttentionWidths& widths, const HeadNormSlots& slots) {
+  return {HeadPart{0, widths.heads, 0, slots.queries_scale},
+          HeadPart{widths.queries(), widths.kv_heads, widths.heads, slots.keys_scale}};
+}
+
 AttentionSlots attention_slots(const NetworkLayer& layer) {
   return all_slots(layer, [](Finder& of) {
     std::optional<HeadNormSlots> head_norm;

@@ -4,7 +4,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 
@@ -46,6 +48,16 @@ struct HeadNormSlots {
   std::size_t rstd = kNoSlot;
   std::size_t input = kNoSlot;
 };
+
+/// The heads of queries, or of keys, in the tensors of a block.
+struct HeadPart {
+  std::int64_t column = 0;      ///< Their first column in a row of qkv, and in the kept input.
+  std::int64_t heads = 0;       ///< How many they are.
+  std::int64_t first_head = 0;  ///< The first of them among those of queries and keys.
+  std::size_t scale = kNoSlot;
+};
+/// Queries, then keys.
+std::array<HeadPart, 2> head_parts(const AttentionWidths& widths, const HeadNormSlots& slots);
 
 struct AttentionSlots {
   BlockNormSlots norm;

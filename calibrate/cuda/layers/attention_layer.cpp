@@ -43,7 +43,7 @@ class HeadSteps {
 
   void forward(const CudaQueue& queue, const CudaCall& call, CUdeviceptr qkv) const {
     if (slots_) {
-      for (const Part& part : {queries(), keys()}) {
+      for (const HeadPart& part : head_parts(widths_, *slots_)) {
         norm_heads(queue, type_, advanced(qkv, part.column, type_), input(call, part),
                    rstd(call, part), call.parameters[part.scale], rows_of(part.heads));
       }
@@ -53,7 +53,7 @@ class HeadSteps {
   void backward(const CudaQueue& queue, const CudaCall& call, CUdeviceptr qkv_gradient) const {
     turn(queue, qkv_gradient, true);
     if (!slots_) return;
-    for (const Part& part : {queries(), keys()}) {
+    for (const HeadPart& part : head_parts(widths_, *slots_)) {
       norm_heads_gradient(queue, type_, advanced(qkv_gradient, part.column, type_),
                           call.gradients[part.scale], input(call, part), rstd(call, part),
                           call.parameters[part.scale], rows_of(part.heads), partial_.data());
@@ -61,23 +61,11 @@ class HeadSteps {
   }
 
  private:
-  /// The queries or the keys: their first column, their heads, and the first of these among all.
-  struct Part {
-    std::int64_t column;
-    std::int64_t heads;
-    std::int64_t first_head;
-    std::size_t scale;
-  };
-
-  Part queries() const { return {0, widths_.heads, 0, slots_->queries_scale}; }
-  Part keys() const {
-    return {widths_.queries(), widths_.kv_heads, widths_.heads, slots_->keys_scale};
-  }
   std::int64_t all_heads() const { return widths_.heads + widths_.kv_heads; }
-  CUdeviceptr input(const CudaCall& call, const Part& part) const {
+  CUdeviceptr input(const CudaCall& call, const HeadPart& part) const {
     return advanced(call.kept[slots_->input], part.column, type_);
   }
-  CUdeviceptr rstd(const CudaCall& call, const Part& part) const {
+  CUdeviceptr rstd(const CudaCall& call, const HeadPart& part) const {
     return advanced(call.kept[slots_->rstd], part.first_head, ElementType::fp32);
   }
   HeadRows rows_of(std::int64_t heads) const {
