@@ -54,7 +54,7 @@ Result<double> time_of_file(const OrderArguments& arguments, const OrderAnswer& 
     scenario->plan.partition = answer.partition->layers;
   const auto outcome = predict(*scenario, Evaluation::fastest);
   if (!outcome) return outcome.problems();
-  return time_of_ops(*outcome);
+  return order_time_s(*outcome);
 }
 
 int order(const OrderArguments& arguments) {

@@ -429,15 +429,15 @@ Result<Plan> plan(const Scenario& scenario, const PlanLimits& limits = {});
 /// The time of an order.
 struct TimedOrder {
   std::string name;
-  double time_s = 0;  ///< From the first op to the last.
+  double time_s = 0;  ///< From the first op to the last; without a flush the period.
   bool fits = true;
 };
 
 /// An order that was found for the costs of a scenario.
 struct Order {
-  double time_s = 0;                   ///< From the first op to the last.
-  double bound_s = 0;                  ///< No order within this memory is faster.
-  double gap = 0;                      ///< time_s / bound_s - 1.
+  double time_s = 0;   ///< From the first op to the last; without a flush the period.
+  double bound_s = 0;  ///< No order within this memory is faster.
+  double gap = 0;      ///< time_s / bound_s - 1.
   std::int64_t peak_memory_bytes = 0;  ///< Of its fullest device.
   std::vector<TimedOrder> named;  ///< Published schedules with the same costs, the fastest first.
   std::string csv;                ///< The ops, as PyTorch reads them.

@@ -201,7 +201,7 @@ class Plan:
     def json(self) -> str: ...
 
 class TimedOrder:
-    """A published schedule with the same costs; seconds from the first op to the last."""
+    """A published schedule with the same costs; seconds from the first op to the last, or a period."""
 
     @property
     def name(self) -> str: ...

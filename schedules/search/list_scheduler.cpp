@@ -29,6 +29,7 @@ class ListRun {
         free_(problem.devices, 0),
         held_(problem.limits.size(), std::vector<std::int64_t>(problem.devices, 0)),
         asked_(problem.devices, kNever),
+        tails_(problem.tails()),
         left_(problem.work_by_device()) {
     for (auto& next : next_) next.assign(problem.stage_count(), 0);
     result_.orders.resize(problem.devices);
@@ -48,7 +49,9 @@ class ListRun {
     }
     result_.placed = ran_;
     PLUMBLINE_CHECK(ran_ == p_.ops() || !result_.complete, ran_, p_.ops());
-    result_.makespan = *std::max_element(free_.begin(), free_.end());
+    result_.length = free_[0] + tails_[0];
+    for (std::uint32_t d = 1; d < p_.devices; ++d)
+      result_.length = std::max(result_.length, free_[d] + tails_[d]);
     return std::move(result_);
   }
 
@@ -157,7 +160,7 @@ class ListRun {
     const OrderTime end = now + time(c.kind, c.stage);
     end_[op] = free_[d] = end;
     left_[d] -= time(c.kind, c.stage);
-    if (rules_.give_up && end + left_[d] > *rules_.give_up) result_.complete = false;
+    if (rules_.give_up && end + left_[d] + tails_[d] > *rules_.give_up) result_.complete = false;
     const bool frees = p_.split ? c.kind == W : c.kind == B;
     for (std::size_t l = 0; l < held_.size(); ++l) {
       const OrderLimit& limit = p_.limits[l];
@@ -241,6 +244,7 @@ class ListRun {
   std::array<std::vector<std::uint32_t>, kOrderKinds> next_;
   std::vector<std::vector<std::int64_t>> held_, full_;
   std::vector<OrderTime> asked_;
+  std::vector<OrderTime> tails_;
   std::vector<OrderTime> left_;  ///< The work that each device still has.
   std::priority_queue<std::pair<OrderTime, std::uint32_t>,
                       std::vector<std::pair<OrderTime, std::uint32_t>>, std::greater<>>

@@ -28,7 +28,8 @@ struct ListRules {
   /// waits for what arrives, 100 never waits. For W, and for F and I.
   std::uint32_t delay_by_weight = 100;
   std::uint32_t delay_by_other = 100;
-  /// The run is given up when some device cannot end before this; nothing: never.
+  /// The run is given up when some device's end, and its tail, cannot be before this; nothing:
+  /// never.
   std::optional<OrderTime> give_up;
 };
 
@@ -40,7 +41,7 @@ struct ListResult {
   bool complete = true;    ///< False: it was given up.
   std::size_t placed = 0;  ///< Ops.
   DeviceOrders orders;
-  OrderTime makespan = 0;
+  OrderTime length = 0;  ///< See OrderTimes.
 };
 ListResult schedule_by_list(const OrderProblem& problem, const ListRules& rules);
 

@@ -13,17 +13,26 @@ namespace {
 constexpr std::size_t kF = 0;
 constexpr std::size_t kB = 1;
 constexpr std::size_t kW = 2;
+constexpr OrderTime kNoEnd = std::numeric_limits<OrderTime>::min() / 4;
 
 /// The times of one micro-batch that nothing hinders.
 struct Chains {
   std::vector<OrderTime> forward;   ///< From the begin to the first F of each stage.
   std::vector<OrderTime> backward;  ///< From the begin to the first B (or I) of each stage.
-  std::vector<OrderTime> tail;      ///< From the end of B of each stage to the end of all.
+  /// From the end of B of each stage to the end of all, with the tails of devices.
+  std::vector<OrderTime> tail;
 };
 
-Chains chains_of(const OrderProblem& problem) {
+/// The chains as device `from` sees them. A span of a device that begins later is left out: nothing
+/// says that this device is on the way to its begin.
+Chains chains_of(const OrderProblem& problem, std::uint32_t from) {
   const std::size_t n = problem.stages.size();
   Chains chains{std::vector<OrderTime>(n), std::vector<OrderTime>(n), std::vector<OrderTime>(n)};
+  const std::vector<OrderTime> begin = problem.begin_by_device();
+  std::vector<OrderTime> tails = problem.tails();
+  for (std::uint32_t d = 0; d < problem.devices; ++d) {
+    if (problem.goal == OrderGoal::span && begin[d] > begin[from]) tails[d] = kNoEnd;
+  }
   OrderTime now = 0;
   for (std::size_t s = 0; s < n; ++s) {
     chains.forward[s] = now;
@@ -34,10 +43,10 @@ Chains chains_of(const OrderProblem& problem) {
     now += problem.stages[s].time[kB] + problem.stages[s].to_previous;
   }
   for (std::size_t s = 0; s < n; ++s) {
-    const OrderTime below = s == 0 ? 0
+    const OrderTime below = s == 0 ? kNoEnd
                                    : problem.stages[s].to_previous +
                                          problem.stages[s - 1].time[kB] + chains.tail[s - 1];
-    chains.tail[s] = std::max(problem.stages[s].time[kW], below);
+    chains.tail[s] = std::max(problem.stages[s].time[kW] + tails[problem.stages[s].device], below);
   }
   return chains;
 }
@@ -93,6 +102,7 @@ void bound_of_device(const OrderProblem& problem, const Chains& chains, std::uin
     shortest =
         std::min(shortest, chains.backward[s] - chains.forward[s] + time[kB] + chains.tail[s]);
   }
+  const OrderTime own_tail = problem.tails()[d];
   const OrderTime head = chains.forward[stages.front()];
   const OrderTime first_backward = chains.backward[stages.back()];
   // Until its first B (or I) a device runs F's alone, as many as have room.
@@ -102,7 +112,7 @@ void bound_of_device(const OrderProblem& problem, const Chains& chains, std::uin
   const BoundReason why = filled > head ? reason : BoundReason::work;
   // After its last B (or I) it runs W's alone, as many as were held, while the stages before go on.
   const OrderTime rest = held_work(problem, limit, d, stages, after);
-  take_larger(best, start + work + std::max<OrderTime>(0, tail - rest), why, d);
+  take_larger(best, start + work + std::max(own_tail, tail - rest), why, d);
   if (!limit) return;
   // After its last F it runs what was held, while that micro-batch goes to the end and back.
   const OrderTime last_forward = *std::max_element(forward.begin(), forward.end());
@@ -118,20 +128,23 @@ void bound_of_device(const OrderProblem& problem, const Chains& chains, std::uin
   }
   const double turns =
       taken * problem.micro_batches / static_cast<double>(limit->room[d]) * (1 - 1e-12);
-  take_larger(best, head + static_cast<OrderTime>(turns), BoundReason::turn, d);
+  take_larger(best, head + static_cast<OrderTime>(turns) + own_tail, BoundReason::turn, d);
 }
 
 }  // namespace
 
 OrderBound order_bound(const OrderProblem& problem) {
-  const Chains chains = chains_of(problem);
   const auto by_device = problem.stages_by_device();
   const std::vector<OrderTime> work = problem.work_by_device();
   OrderBound best;
-  take_larger(best, chains.backward[0] + problem.stages[0].time[kB] + problem.stages[0].time[kW],
-              BoundReason::chain, problem.stages.back().device);
+  const std::uint32_t first = problem.stages.front().device;
+  const OrderTime back = chains_of(problem, first).backward[0];
+  const auto& ends = problem.stages.front().time;
+  take_larger(best, back + ends[kB] + ends[kW] + problem.tails()[first], BoundReason::chain,
+              problem.stages.back().device);
   for (std::uint32_t d = 0; d < problem.devices; ++d) {
     if (by_device[d].empty()) continue;
+    const Chains chains = chains_of(problem, d);
     bound_of_device(problem, chains, d, by_device[d], work[d], nullptr, best);
     for (const OrderLimit& limit : problem.limits)
       bound_of_device(problem, chains, d, by_device[d], work[d], &limit, best);

@@ -1,4 +1,4 @@
-// Lower bounds of the makespan of any order.
+// Lower bounds of the makespan, or the longest span, of any order.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -17,7 +17,7 @@ enum class BoundReason : std::uint8_t {
   turn,    ///< A device whose memory turns over: each place in it is taken for a whole round trip.
 };
 
-/// No order within the limits takes less than `time`.
+/// No order within the limits has a makespan, or a longest span, below `time`.
 struct OrderBound {
   OrderTime time = 0;
   BoundReason reason = BoundReason::work;

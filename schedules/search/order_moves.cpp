@@ -4,6 +4,7 @@
 #include "schedules/search/order_moves.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -24,42 +25,32 @@ class MoveSearch {
         orders_(orders),
         places_(problem.ops()),
         facts_(problem.ops()),
-        end_(times_of(problem, orders)->end),
+        tails_(problem.tails()),
         next_(problem.devices),
         free_(problem.devices),
-        is_awake_(problem.devices, false) {
+        is_awake_(problem.devices, false),
+        spent_(static_cast<std::int64_t>(problem.ops())) {
     for (std::uint32_t d = 0; d < orders_.size(); ++d) number(d, 0, orders_[d].size());
     for (std::uint32_t op = 0; op < facts_.size(); ++op) facts_[op] = facts_of(op);
-    makespan_ = *std::max_element(end_.begin(), end_.end());
+    OrderTimes times = *times_of(problem, orders);
+    end_ = std::move(times.end);
+    length_ = times.length;
   }
 
   std::int64_t run(OrderTime bound, std::int64_t effort, const std::atomic<bool>* stop) {
-    std::int64_t spent = static_cast<std::int64_t>(p_.ops());
     find_path();
-    while (spent < effort && makespan_ > bound && !path_.empty() && !(stop && *stop)) {
-      ++spent;
-      const Place from = places_[path_[dice_.below(static_cast<std::uint32_t>(path_.size()))]];
-      const auto& list = orders_[from.device];
-      const std::uint32_t far = 1 + dice_.below(dice_.below(3) == 0 ? 12 : 3);
-      const bool earlier = dice_.below(2) == 0;
-      if (earlier ? from.index < far : from.index + far >= list.size()) continue;
-      const std::uint32_t to = earlier ? from.index - far : from.index + far;
-      if (!keeps_needs(from, to)) continue;
-      const std::uint32_t first = std::min(from.index, to);
-      const OrderTime since = start(list[first]);
-      move(from.device, from.index, to);
-      spent += static_cast<std::int64_t>(list.size()) / 8;
-      if (has_room_on(from.device)) {
-        const bool is_no_longer = time_again(from.device, first, since);
-        spent += static_cast<std::int64_t>(old_.size()) / 4;
-        if (is_no_longer) {
-          find_path();
-          continue;
-        }
-      }
-      move(from.device, to, from.index);
+    while (spent_ < effort && length_ > bound && !path_.empty() && !(stop && *stop)) {
+      if (moves(path_[dice_.below(static_cast<std::uint32_t>(path_.size()))])) find_path();
     }
-    return spent;
+    return spent_;
+  }
+
+  /// Moves ops, wherever they are, even if the order is then longer.
+  void shake(std::uint32_t times) {
+    length_ = std::numeric_limits<OrderTime>::max();
+    for (std::uint32_t i = 0; i < times; ++i)
+      moves(dice_.below(static_cast<std::uint32_t>(places_.size())));
+    length_ = latest().first;
   }
 
  private:
@@ -96,10 +87,33 @@ class MoveSearch {
     return facts;
   }
 
+  /// Moves an op to a random place near its own, if the order then runs, has room and is no longer.
+  bool moves(std::uint32_t op) {
+    ++spent_;
+    const Place from = places_[op];
+    const auto& list = orders_[from.device];
+    const std::uint32_t far = 1 + dice_.below(dice_.below(3) == 0 ? 12 : 3);
+    const bool earlier = dice_.below(2) == 0;
+    if (earlier ? from.index < far : from.index + far >= list.size()) return false;
+    const std::uint32_t to = earlier ? from.index - far : from.index + far;
+    if (!keeps_needs(from, to)) return false;
+    const std::uint32_t first = std::min(from.index, to);
+    const OrderTime since = start(list[first]);
+    move(from.device, from.index, to);
+    spent_ += static_cast<std::int64_t>(list.size()) / 8;
+    if (has_room_on(from.device)) {
+      const bool is_no_longer = time_again(from.device, first, since);
+      spent_ += static_cast<std::int64_t>(old_.size()) / 4;
+      if (is_no_longer) return true;
+    }
+    move(from.device, to, from.index);
+    return false;
+  }
+
   OrderTime start(std::uint32_t op) const { return end_[op] - facts_[op].time; }
 
   /// Times all ops again that began at `since` or later; on `device`, from the place `first` on.
-  /// Returns whether the makespan is no longer than before; if not, all times are as before.
+  /// Returns whether the order is no longer than before; if not, all times are as before.
   bool time_again(std::uint32_t device, std::uint32_t first, OrderTime since) {
     old_.clear();
     awake_.clear();
@@ -130,14 +144,14 @@ class MoveSearch {
       if (is_no_longer) is_no_longer = run_device(d, ran);
     }
     if (is_no_longer && ran == old_.size()) {
-      makespan_ = *std::max_element(free_.begin(), free_.end());
+      length_ = latest().first;
       return true;
     }
     for (const auto& [op, end] : old_) end_[op] = end;
     return false;
   }
 
-  /// Runs a device as far as its data is there. False: it ends later than all did.
+  /// Runs a device as far as its data is there. False: the order is longer than before.
   bool run_device(std::uint32_t d, std::size_t& ran) {
     const auto& list = orders_[d];
     for (; next_[d] < list.size(); ++next_[d]) {
@@ -150,7 +164,7 @@ class MoveSearch {
       }
       free_[d] = end_[op] = at + facts.time;
       ++ran;
-      if (free_[d] > makespan_) return false;
+      if (free_[d] + tails_[d] > length_) return false;
       if (facts.wakes != kNone && !is_awake_[facts.wakes]) {
         is_awake_[facts.wakes] = true;
         awake_.push_back(facts.wakes);
@@ -209,9 +223,22 @@ class MoveSearch {
   /// The ops of a longest path, from its end to its begin.
   void find_path() {
     path_.clear();
-    const auto last = std::max_element(end_.begin(), end_.end());
-    for (auto op = static_cast<std::uint32_t>(last - end_.begin()); op != kNone; op = before(op))
-      path_.push_back(op);
+    for (std::uint32_t op = latest().second; op != kNone; op = before(op)) path_.push_back(op);
+  }
+
+  /// The largest end of a device with its tail, and the device's last op; of equals the one with
+  /// the lowest number.
+  std::pair<OrderTime, std::uint32_t> latest() const {
+    std::pair<OrderTime, std::uint32_t> latest{0, kNone};
+    for (std::uint32_t d = 0; d < orders_.size(); ++d) {
+      if (orders_[d].empty()) continue;
+      const std::uint32_t last = orders_[d].back();
+      const OrderTime end = end_[last] + tails_[d];
+      if (latest.second == kNone || end > latest.first ||
+          (end == latest.first && last < latest.second))
+        latest = {end, last};
+    }
+    return latest;
   }
 
   /// The op that this one waited for last; kNone: it began the run.
@@ -228,10 +255,11 @@ class MoveSearch {
   const OrderProblem& p_;
   Dice& dice_;
   DeviceOrders& orders_;
-  std::vector<Place> places_;   ///< By op.
-  std::vector<Facts> facts_;    ///< By op.
-  std::vector<OrderTime> end_;  ///< By op.
-  OrderTime makespan_ = 0;
+  std::vector<Place> places_;     ///< By op.
+  std::vector<Facts> facts_;      ///< By op.
+  std::vector<OrderTime> end_;    ///< By op.
+  std::vector<OrderTime> tails_;  ///< By device.
+  OrderTime length_ = 0;          ///< What is to be short.
   std::vector<std::uint32_t> path_;
   // For time_again(): the devices' next ops and times, those to ask, and the ends before.
   std::vector<std::size_t> next_;
@@ -239,13 +267,16 @@ class MoveSearch {
   std::vector<bool> is_awake_;
   std::vector<std::uint32_t> awake_;
   std::vector<std::pair<std::uint32_t, OrderTime>> old_;
+  std::int64_t spent_ = 0;
 };
 
 }  // namespace
 
-std::int64_t move_ops(const OrderProblem& problem, OrderTime bound, std::int64_t effort,
-                      const std::atomic<bool>* stop, Dice& dice, DeviceOrders& orders) {
-  return MoveSearch(problem, dice, orders).run(bound, effort, stop);
+std::int64_t move_ops(const OrderProblem& problem, const MoveRules& rules, Dice& dice,
+                      DeviceOrders& orders) {
+  MoveSearch search(problem, dice, orders);
+  if (rules.shakes > 0) search.shake(rules.shakes);
+  return search.run(rules.bound, rules.effort, rules.stop);
 }
 
 }  // namespace plumbline

@@ -21,6 +21,25 @@ std::vector<OrderTime> OrderProblem::work_by_device() const {
   return work;
 }
 
+std::vector<OrderTime> OrderProblem::begin_by_device() const {
+  std::vector<OrderTime> begin(devices, -1);
+  OrderTime now = 0;
+  for (const OrderStage& stage : stages) {
+    if (begin[stage.device] < 0) begin[stage.device] = now;
+    now += stage.time[0] + stage.to_next;
+  }
+  return begin;
+}
+
+std::vector<OrderTime> OrderProblem::tails() const {
+  std::vector<OrderTime> tails = after;
+  tails.resize(devices);
+  if (goal == OrderGoal::makespan) return tails;
+  const std::vector<OrderTime> begin = begin_by_device();
+  for (std::uint32_t d = 0; d < devices; ++d) tails[d] -= begin[d];
+  return tails;
+}
+
 std::optional<OrderLack> lack_of_room(const OrderProblem& problem) {
   const auto by_device = problem.stages_by_device();
   for (std::size_t l = 0; l < problem.limits.size(); ++l) {
@@ -126,7 +145,10 @@ std::optional<OrderTimes> times_of(const OrderProblem& problem, const DeviceOrde
     }
   }
   if (ran != problem.ops()) return std::nullopt;
-  times.makespan = *std::max_element(free.begin(), free.end());
+  const std::vector<OrderTime> tails = problem.tails();
+  times.length = free[0] + tails[0];
+  for (std::uint32_t d = 1; d < problem.devices; ++d)
+    times.length = std::max(times.length, free[d] + tails[d]);
   return times;
 }
 

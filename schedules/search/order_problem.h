@@ -38,13 +38,22 @@ struct OrderLimit {
   std::vector<std::int64_t> during;    ///< What exists only while B (or I) runs.
 };
 
-/// One iteration with a flush: each stage runs all micro-batches, F and B (or I and W) of each.
+/// What is to be short.
+enum class OrderGoal : std::uint8_t {
+  makespan,  ///< From the first op of all devices to the end of the last: a flush follows.
+  span,      ///< Of each device from its own first op: no flush, so the longest is the period.
+};
+
+/// One iteration: each stage runs all micro-batches, F and B (or I and W) of each.
 struct OrderProblem {
   std::uint32_t devices = 0;
   std::uint32_t micro_batches = 0;
   bool split = false;  ///< Whether backwards are in two parts, I and W.
   std::vector<OrderStage> stages;
   std::vector<OrderLimit> limits;  ///< All of them hold.
+  OrderGoal goal = OrderGoal::makespan;
+  /// What follows the last op of each device, as its update; empty: nothing.
+  std::vector<OrderTime> after = {};
 
   std::uint32_t stage_count() const { return static_cast<std::uint32_t>(stages.size()); }
   std::size_t kinds() const { return split ? 3 : 2; }
@@ -62,6 +71,12 @@ struct OrderProblem {
   std::vector<std::vector<std::uint32_t>> stages_by_device() const;
   /// The time that each device works.
   std::vector<OrderTime> work_by_device() const;
+  /// The begin of each device's first op, which is the same in all orders: the first micro-batch
+  /// goes through the stages before it, and nothing is in its way.
+  std::vector<OrderTime> begin_by_device() const;
+  /// What is added to the end of each device's last op. The largest sum is what is to be short. For
+  /// spans it is below 0 where a device begins late.
+  std::vector<OrderTime> tails() const;
 };
 
 /// A list of op numbers for each device.
@@ -85,11 +100,11 @@ std::vector<std::int64_t> held_at_most(const OrderProblem& problem, const OrderL
 /// Whether all limits hold.
 bool has_room(const OrderProblem& problem, const DeviceOrders& orders);
 
-/// The end of each op if the devices run these lists, and the makespan. An op starts when the op
-/// before it in its list has ended and its data is there.
+/// The end of each op if the devices run these lists, and what is to be short. An op starts when
+/// the op before it in its list has ended and its data is there.
 struct OrderTimes {
   std::vector<OrderTime> end;  ///< By op number.
-  OrderTime makespan = 0;
+  OrderTime length = 0;        ///< The makespan or the longest span, as OrderProblem::goal says.
 };
 
 /// The times of complete lists; nothing where they deadlock or miss an op.

@@ -40,22 +40,18 @@ class OrderSearch {
     refine(best_.orders, options_.effort * 7 / 16);
     // A published order can be near a good one that no block describes.
     std::stable_sort(known_.begin(), known_.end());
-    for (const auto& [makespan, index] : known_) list_again(options_.known[index]);
+    for (const auto& [length, index] : known_) list_again(options_.known[index]);
     for (std::size_t i = 0; i < std::min<std::size_t>(2, known_.size()); ++i)
       refine(options_.known[known_[i].second],
              options_.effort * (8 + static_cast<std::int64_t>(i)) / 16);
-    if (!done()) {
-      best_.spent +=
-          move_ops(p_, bound_, options_.effort - best_.spent, options_.stop, dice_, best_.orders);
-      best_.makespan = times_of(p_, best_.orders)->makespan;
-    }
+    move_all();
     return std::move(best_);
   }
 
  private:
   bool done() const {
     const bool is_stopped = options_.stop && *options_.stop;
-    return (best_.makespan > 0 && (best_.makespan <= bound_ || is_stopped)) ||
+    return (best_.length > 0 && (best_.length <= bound_ || is_stopped)) ||
            best_.spent >= options_.effort;
   }
 
@@ -64,13 +60,13 @@ class OrderSearch {
     best_.spent += static_cast<std::int64_t>(p_.ops()) / 2;
     const auto times = times_of(p_, known);
     if (!times) return;
-    known_.emplace_back(times->makespan, index);
-    if (!has_room(p_, known) || (best_.makespan > 0 && times->makespan >= best_.makespan)) return;
-    best_.makespan = times->makespan;
+    known_.emplace_back(times->length, index);
+    if (!has_room(p_, known) || (best_.length > 0 && times->length >= best_.length)) return;
+    best_.length = times->length;
     best_.orders = known;
   }
 
-  /// The makespan of a block; the largest time if it cannot be below `limit`, or if it is far off.
+  /// The length of a block; the largest time if it cannot be below `limit`, or if it is far off.
   OrderTime try_block(const OrderBlock& block, OrderTime limit = kNoLimit) {
     ListRules rules = rules_of(p_, block);
     // Pauses make a list longer than its orders need.
@@ -78,16 +74,16 @@ class OrderSearch {
     ListResult result = schedule_by_list(p_, rules);
     best_.spent += static_cast<std::int64_t>(result.placed);
     if (!result.complete) return kNoLimit;
-    OrderTime makespan = result.makespan;
+    OrderTime length = result.length;
     if (block.earliness >= 0 || block.delay_by_weight < 100 || block.delay_by_other < 100) {
       best_.spent += static_cast<std::int64_t>(p_.ops()) / 4;
-      makespan = times_of(p_, result.orders)->makespan;  // without the pauses
+      length = times_of(p_, result.orders)->length;  // without the pauses
     }
-    if (best_.makespan == 0 || makespan < best_.makespan) {
-      best_.makespan = makespan;
+    if (best_.length == 0 || length < best_.length) {
+      best_.length = length;
       best_.orders = std::move(result.orders);
     }
-    return makespan;
+    return length;
   }
 
   void climb(std::vector<std::pair<OrderTime, OrderBlock>>& pool) {
@@ -97,11 +93,11 @@ class OrderSearch {
       const std::size_t i = std::min(dice_.below(held), dice_.below(held));
       OrderBlock block = pool[i].second;
       change(block);
-      const OrderTime makespan = try_block(block, pool.back().first);
-      if (makespan <= pool[i].first) {
-        pool[i] = {makespan, block};
-      } else if (makespan < pool.back().first) {
-        pool.back() = {makespan, block};
+      const OrderTime length = try_block(block, pool.back().first);
+      if (length <= pool[i].first) {
+        pool[i] = {length, block};
+      } else if (length < pool.back().first) {
+        pool.back() = {length, block};
       }
       std::stable_sort(pool.begin(), pool.end(),
                        [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -122,16 +118,16 @@ class OrderSearch {
     }
   }
 
-  /// The makespan of a list without its pauses.
+  /// The length of a list without its pauses.
   OrderTime take_if_better(ListResult result) {
     best_.spent += static_cast<std::int64_t>(result.placed);
     if (!result.complete) return kNoLimit;
     best_.spent += static_cast<std::int64_t>(p_.ops()) / 4;
-    const OrderTime makespan = times_of(p_, result.orders)->makespan;
-    if (best_.makespan > 0 && makespan >= best_.makespan) return makespan;
-    best_.makespan = makespan;
+    const OrderTime length = times_of(p_, result.orders)->length;
+    if (best_.length > 0 && length >= best_.length) return length;
+    best_.length = length;
     best_.orders = std::move(result.orders);
-    return makespan;
+    return length;
   }
 
   /// A list of places in time: each op as long as a device's mean one.
@@ -149,7 +145,7 @@ class OrderSearch {
     ListRules rules;
     take_starts(from, rules.due_of_op);
     OrderTime accepted = std::numeric_limits<OrderTime>::max();
-    const OrderTime unit = std::max<OrderTime>(1, best_.makespan / std::max(1U, p_.micro_batches));
+    const OrderTime unit = std::max<OrderTime>(1, best_.length / std::max(1U, p_.micro_batches));
     std::vector<OrderTime> base = rules.due_of_op;
     for (int round = 0; !done() && best_.spent < until; ++round) {
       if (round > 0) move_some(rules.due_of_op, unit);
@@ -164,16 +160,33 @@ class OrderSearch {
         continue;
       }
       best_.spent += static_cast<std::int64_t>(p_.ops()) / 4;
-      const OrderTime makespan = times_of(p_, result.orders)->makespan;
-      if (makespan <= accepted) {
-        accepted = makespan;
+      const OrderTime length = times_of(p_, result.orders)->length;
+      if (length <= accepted) {
+        accepted = length;
         take_starts(result.orders, base);
-        if (makespan < best_.makespan) {
-          best_.makespan = makespan;
+        if (length < best_.length) {
+          best_.length = length;
           best_.orders = std::move(result.orders);
         }
       }
       rules.due_of_op = base;
+    }
+  }
+
+  /// Moves single ops of the best order. Where there are few ops, moves soon find nothing more:
+  /// then again from orders near it.
+  void move_all() {
+    const auto ops = static_cast<std::int64_t>(p_.ops());
+    MoveRules rules{bound_, 0, options_.stop, 0};
+    while (!done()) {
+      DeviceOrders orders = best_.orders;
+      rules.effort = std::min(2 * ops * ops, options_.effort - best_.spent);
+      best_.spent += move_ops(p_, rules, dice_, orders);
+      rules.shakes = 2 + dice_.below(6);
+      const OrderTime length = times_of(p_, orders)->length;
+      if (length > best_.length) continue;
+      best_.length = length;
+      best_.orders = std::move(orders);
     }
   }
 

@@ -26,7 +26,7 @@ struct OrderSearchOptions {
 /// The orders found.
 struct FoundOrder {
   DeviceOrders orders;
-  OrderTime makespan = 0;
+  OrderTime length = 0;    ///< See OrderTimes.
   std::int64_t spent = 0;  ///< Of the effort.
 };
 

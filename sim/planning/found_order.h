@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxOpsToOrder = 3'000'000;
 /// A published schedule with the same costs, placement and memory.
 struct NamedOrder {
   std::string name;
-  double time_s = 0;  ///< From the first op to the last.
+  double time_s = 0;  ///< See order_time_s().
   bool fits = true;
 };
 
@@ -45,7 +45,7 @@ struct ChosenPartition {
 /// A placement that was tried, with the best order found for it.
 struct TriedPlacement {
   std::string name;
-  /// From the first op to the last; with noise the iteration time that kNoisyShare of the runs do
+  /// See order_time_s(); with noise the iteration time that kNoisyShare of the runs do
   /// not exceed. Nothing: it cannot run.
   std::optional<double> time_s;
   std::string why_not;
@@ -57,7 +57,7 @@ struct OrderAnswer {
   OrderProblem problem;  ///< The question.
   /// Of any order of that question; with several placements, of the one whose bound is the least.
   OrderBound bound;
-  double time_s = 0;              ///< Of the order found, from the first op to the last.
+  double time_s = 0;              ///< Of the order found: see order_time_s().
   Bytes peak_memory;              ///< Of its fullest device.
   bool fits = true;               ///< Within the memory of every device, when simulated.
   std::vector<NamedOrder> named;  ///< The fastest first.
@@ -92,7 +92,8 @@ Result<Scenario> with_open_order(Scenario scenario, std::vector<std::string> ove
 Result<OrderAnswer> answer_order(Scenario scenario, const std::atomic<bool>* stop = nullptr);
 
 /// From the begin of the first op to the end of the last of the first mini-batch, in seconds.
-double time_of_ops(const Outcome& outcome);
+/// Without a flush: the period, from one mini-batch to the next.
+double order_time_s(const Outcome& outcome);
 
 /// The scenario of answer_order(), with a note of the bound.
 Result<Scenario> find_order(Scenario scenario);

@@ -175,7 +175,7 @@ std::optional<SampledOrder> sample_order(const Scenario& asked, const NoiseSecti
   scenario.schedule.wish->found = std::make_shared<const OpLists>(std::move(lists));
   const auto outcome = predict_resolved(scenario, Evaluation::fastest);
   if (!outcome || !outcome->uncertainty || !outcome->fits().value_or(true)) return std::nullopt;
-  return SampledOrder{scenario.schedule.wish->found, time_of_ops(*outcome), highest_peak(*outcome),
+  return SampledOrder{scenario.schedule.wish->found, order_time_s(*outcome), highest_peak(*outcome),
                       outcome->uncertainty->iteration_time_s(kNoisyShare)};
 }
 
@@ -190,7 +190,7 @@ void try_named(const Scenario& open, const std::vector<std::pair<std::string, Op
     // With I and W where the costs have them.
     const auto outcome = run_with(scenario, op_lists(answer.problem, *orders));
     if (!outcome) continue;
-    NamedOrder named{name, time_of_ops(*outcome), true};
+    NamedOrder named{name, order_time_s(*outcome), true};
     for (std::size_t l = 0; l < answer.problem.limits.size(); ++l) {
       const bool in_bytes = l == 0 && outcome->setup.cluster.memory.has_value();
       if (in_bytes) {
@@ -254,7 +254,8 @@ void sort_named(OrderAnswer& answer) {
                    [](const NamedOrder& a, const NamedOrder& b) { return a.time_s < b.time_s; });
 }
 
-double time_of_ops(const Outcome& outcome) {
+double order_time_s(const Outcome& outcome) {
+  if (!outcome.graph.flushes) return outcome.iteration_time_s;
   SimTime end;
   for (std::uint32_t node = 0; node < outcome.graph.size(); ++node) {
     if (!outcome.graph.mini_batches.empty() && node > outcome.graph.mini_batches.front().gate)
@@ -300,7 +301,7 @@ Result<OrderAnswer> answer_asked(AskedOrder asked, const std::atomic<bool>* stop
                      .named = {}};
   const auto outcome = search_and_run(answer.scenario, options, answer.problem);
   if (!outcome) return outcome.problems();
-  answer.time_s = time_of_ops(*outcome);
+  answer.time_s = order_time_s(*outcome);
   answer.peak_memory = highest_peak(*outcome);
   answer.fits = outcome->fits().value_or(true);
   try_named(asked.scenario, all, answer);

@@ -46,6 +46,18 @@ OrderLimit limit_in_bytes(const Outcome& outcome, const OrderProblem& problem) {
   return limit;
 }
 
+/// What follows the ops of each slot in any order: the updates, and the overhead of an iteration.
+std::vector<OrderTime> after_ops(const OpGraph& graph, std::uint32_t slots) {
+  const OrderTime overhead = graph.cost(graph.mini_batches.front().gate).hold.count();
+  std::vector<OrderTime> after(slots, overhead);
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const std::uint32_t slot = graph.nodes[node].resource;
+    if (graph.activities[node].kind == ActivityKind::update && slot < slots)
+      after[slot] += graph.cost(node).hold.count();
+  }
+  return after;
+}
+
 }  // namespace
 
 bool gives_split(const TrainingSetup& setup) {
@@ -83,6 +95,10 @@ OrderProblem order_question(const Outcome& outcome, std::optional<double> in_fli
     problem.stages.push_back(stage);
   }
   add_transfers(outcome.graph, problem);
+  if (!outcome.graph.flushes) {
+    problem.goal = OrderGoal::span;
+    problem.after = after_ops(outcome.graph, problem.devices);
+  }
   if (setup.cluster.memory) problem.limits.push_back(limit_in_bytes(outcome, problem));
   if (in_flight) {
     OrderLimit limit;

@@ -76,8 +76,12 @@ double seconds_of(const OrderBound& bound) { return static_cast<double>(bound.ti
 std::string order_text(const OrderReport& report, PageWidth width) {
   const OrderAnswer& answer = report.answer;
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("order: {} from the first op to the last, {}",
-                              time_in_words(answer.time_s), gap_text(answer)));
+  const bool flushes = answer.problem.goal == OrderGoal::makespan;
+  lines.push_back(fmt::format("order: {}, {}",
+                              flushes
+                                  ? time_in_words(answer.time_s) + " from the first op to the last"
+                                  : "a period of " + time_in_words(answer.time_s),
+                              gap_text(answer)));
   lines.push_back(fmt::format("lower bound: {}, by {}", time_in_words(seconds_of(answer.bound)),
                               reason_text(report)));
   for (std::string& line : choice_lines(answer)) lines.push_back(std::move(line));
@@ -119,6 +123,7 @@ std::string order_json(const OrderReport& report, const std::string& version) {
                {"kind", "order"},
                {"tool", {{"name", "plumbline"}, {"version", version}}},
                {"scenario", report.setup.name},
+               {"flush", answer.problem.goal == OrderGoal::makespan ? "all" : "none"},
                {"time_s", answer.time_s},
                {"lower_bound_s", seconds_of(bound)},
                {"lower_bound_by", name(bound.reason)},

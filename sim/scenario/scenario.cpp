@@ -16,6 +16,7 @@
 #include "sim/scenario/bare_model.h"
 #include "sim/scenario/model_section.h"
 #include "sim/scenario/overrides.h"
+#include "sim/scenario/placement.h"
 #include "sim/scenario/scenario_format.h"
 #include "sim/scenario/written_scenario.h"
 
@@ -447,7 +448,8 @@ bool leaves_placement_open(const YamlNode& root) {
 }
 
 /// Reads the scenario with each placement. The first that it can have holds the others. Their
-/// limits of activations are those of all stages of a device, so that all have the same memory.
+/// limits of activations are those of all stages of a device, so that all have the same memory. On
+/// one device all placements are the same.
 /// Errors: those of the first placement, if it can have none.
 Result<Scenario> read_each_placement(YamlNode root, const ModelSection* model) {
   std::vector<Scenario> read;
@@ -455,6 +457,10 @@ Result<Scenario> read_each_placement(YamlNode root, const ModelSection* model) {
   Diagnostics problems;
   for (const OpenPlacement one :
        {OpenPlacement::straight, OpenPlacement::looped, OpenPlacement::vee}) {
+    if (!read.empty() && stage_count(read.front()) == 1) {
+      impossible.emplace_back(one, "there is one device");
+      continue;
+    }
     entry_of(entry_of(root, "schedule")->value, "placement")->value.text = name(one);
     auto scenario = read_tree(root, model);
     if (scenario) {

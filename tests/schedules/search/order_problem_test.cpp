@@ -32,9 +32,9 @@ TEST_CASE("the time of zb-h1 is that of its closed form, which no order beats in
     REQUIRE(orders);
     const auto times = times_of(problem, *orders);
     REQUIRE(times);
-    CHECK(times->makespan == 3 * m + p - 1);
+    CHECK(times->length == 3 * m + p - 1);
     CHECK(has_room(problem, *orders));
-    CHECK(order_bound(problem).time == times->makespan);
+    CHECK(order_bound(problem).time == times->length);
     CHECK_FALSE(has_room(equal_problem(p, m, p - 1), *orders));
     CHECK(op_lists(problem, *orders) == interleaved_zero_bubble({p, 1, m}));
   }
@@ -47,7 +47,7 @@ TEST_CASE("orders that hang or miss an op have no time") {
   constexpr auto B = OrderKind::backward;
   constexpr auto W = OrderKind::weight;
   const DeviceOrders right = {{id(F, 0), id(B, 0), id(W, 0)}, {id(F, 1), id(B, 1), id(W, 1)}};
-  CHECK(times_of(problem, right)->makespan == 5);
+  CHECK(times_of(problem, right)->length == 5);
   CHECK_FALSE(times_of(problem, {{id(B, 0), id(F, 0), id(W, 0)}, right[1]}));
   CHECK_FALSE(times_of(problem, {{id(F, 0), id(B, 0)}, right[1]}));
 }

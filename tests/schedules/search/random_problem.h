@@ -48,4 +48,29 @@ inline OrderProblem random_problem(const ProblemShape& shape, std::mt19937& rand
   return problem;
 }
 
+/// The same question without a flush: of the longest span, with random updates.
+inline OrderProblem without_flush(OrderProblem problem, std::mt19937& random) {
+  problem.goal = OrderGoal::span;
+  for (std::uint32_t d = 0; d < problem.devices; ++d)
+    problem.after.push_back(static_cast<OrderTime>(random() % 10));
+  return problem;
+}
+
+/// What is to be short, from the ends of ops alone.
+inline OrderTime length_of(const OrderProblem& problem, const DeviceOrders& orders,
+                           const OrderTimes& times) {
+  OrderTime length = 0;
+  for (std::uint32_t d = 0; d < problem.devices; ++d) {
+    if (orders[d].empty()) continue;
+    const std::uint32_t first = orders[d].front();
+    const OrderTime begin =
+        times.end[first] - problem.stages[problem.stage_of(first)]
+                               .time[static_cast<std::size_t>(problem.kind_of(first))];
+    const bool own = problem.goal == OrderGoal::span;
+    length = std::max(length, times.end[orders[d].back()] - (own ? begin : 0) +
+                                  (problem.after.empty() ? 0 : problem.after[d]));
+  }
+  return length;
+}
+
 }  // namespace plumbline::test

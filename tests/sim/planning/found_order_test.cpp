@@ -84,14 +84,16 @@ TEST_CASE("no published schedule that fits is faster, whatever the costs") {
     for (int s = 0; s < stages; ++s) {
       layers += fmt::format(
           "\n    - {{name: l{}, forward: {} ms, backward_input: {} ms, backward_weight: {} ms, "
-          "activation: {} MiB, output: {} MiB}}",
-          s, upto(20), upto(20), upto(20), upto(8), upto(4));
+          "activation: {} MiB, output: {} MiB, update: {} ms}}",
+          s, upto(20), upto(20), upto(20), upto(8), upto(4), upto(9));
     }
-    const std::string text = fmt::format(
+    std::string text = fmt::format(
         "version: 1\nname: case\nmodel:\n  layers:{}\ncluster: {{devices: {}, memory: {} MiB, "
         "link: {{latency: {} ms, bandwidth: {} GB/s}}}}\nplan: {{stages: {}}}\n"
         "schedule: {{name: auto, placement: {}, effort: 0.02, micro_batches: {}}}\n",
         layers, devices, 30 + upto(60), upto(4), upto(3), stages, vee ? "v" : "straight", upto(8));
+    const bool flushes = i % 2 == 0;
+    if (!flushes) text += "training: {flush: none}\n";
     CAPTURE(text);
     const auto answer = answer_order(parsed(text));
     if (!answer) {
@@ -103,7 +105,38 @@ TEST_CASE("no published schedule that fits is faster, whatever the costs") {
       if (named.fits) CHECK(named.time_s >= answer->time_s - 1e-12);
     }
     CHECK(answer->time_s * 1e9 >= static_cast<double>(answer->bound.time) - 0.5);
+    if (flushes) continue;
+    const auto outcome = predict(answer->scenario);
+    REQUIRE(outcome);
+    CHECK(outcome->iteration_time_s == answer->time_s);
+    for (const DeviceMetrics& device : outcome->metrics.devices)
+      CHECK(device.span.count() * 1e-9 <= answer->time_s + 1e-12);
   }
+}
+
+// Qi et al. 2023 (zero bubble), the 1.5B model: its profiled times and the bubbles told for them.
+TEST_CASE("the published bubbles of 1F1B, ZB-H1, ZB-H2 and of the best order without a flush") {
+  const std::string text = R"(version: 1
+name: case
+model: {uniform: {layers: 8, forward: 18.522 ms, backward_input: 18.086 ms, backward_weight: 9.337 ms}}
+cluster: {devices: 8, link: {latency: 601 us}}
+schedule: {name: 1f1b, micro_batches: 24}
+)";
+  const auto bubble = [&](const std::string& schedule, const std::string& flush) {
+    const auto outcome =
+        predict(parsed(text, {"schedule.name=" + schedule, "training.flush=" + flush}));
+    REQUIRE(outcome);
+    return outcome->metrics.bubble_fraction();
+  };
+  CHECK(bubble("1f1b", "all") == doctest::Approx(0.2431).epsilon(0.0002));
+  CHECK(bubble("zb-h1", "all") == doctest::Approx(0.1585).epsilon(0.0003));
+  CHECK(bubble("zb-h2", "all") == doctest::Approx(0.1083).epsilon(0.0005));
+  CHECK(bubble("auto", "all") == doctest::Approx(0.1083).epsilon(0.0005));
+  CHECK(bubble("auto", "none") == doctest::Approx(0.0433).epsilon(0.001));
+  const auto answer = answer_order(parsed(text, {"schedule.name=auto", "training.flush=none"}));
+  REQUIRE(answer);
+  CHECK(answer->gap() < 1e-9);
+  CHECK(answer->problem.goal == OrderGoal::span);
 }
 
 }  // namespace

@@ -71,6 +71,11 @@ TEST_CASE("a placement that the scenario cannot have is told with its reason") {
   const OrderAnswer three = answer_of(kCase, {"schedule.chunks=3", "model.uniform.layers=12"});
   CHECK(three.placements.front().name == "looped");
   CHECK(three.problem.stage_count() == 12);
+  const OrderAnswer alone = answer_of(kCase, {"cluster.devices=1"});
+  REQUIRE(alone.placements.size() == 3);
+  CHECK(alone.placements[0].name == "straight");
+  CHECK(alone.placements[1].why_not == "there is one device");
+  CHECK(alone.placements[2].why_not == "there is one device");
   // Without any, the error is that of the first.
   const auto none = found(kCase, {"plan.stages=7"});
   REQUIRE_FALSE(none);
