@@ -38,6 +38,12 @@ inline std::optional<Diagnostic> check_for_devices(const Scenario& scenario) {
                        "weights behind the update",
                        "training.gather: behind-update; --backend synthetic runs both");
   }
+  if (!scenario.unlike.empty()) {
+    return input_error(scenario.cluster_mark,
+                       "cluster.devices lists several kinds of devices, and those of a run with "
+                       "real kernels are all of one kind",
+                       "cluster.devices: 4; --backend synthetic runs any");
+  }
   if (scenario.schedule.overlaps_pairs) {
     return input_error(scenario.schedule.pairs_mark,
                        "schedule.pairs is overlapped, and a device runs one op after the other",

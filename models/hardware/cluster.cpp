@@ -76,9 +76,54 @@ std::uint32_t Cluster::crossed_level(DeviceId from, DeviceId to) const {
   return level;
 }
 
+std::size_t Cluster::run_of(DeviceId device) const {
+  std::uint32_t end = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    end += runs[i].count;
+    if (device.value < end) return i;
+  }
+  PLUMBLINE_CHECK(false, device.value, end);
+  return 0;
+}
+
+std::optional<Bytes> Cluster::memory_of(DeviceId device) const {
+  return runs.empty() ? memory : runs[run_of(device)].memory;
+}
+
+std::optional<Bytes> Cluster::least_memory() const {
+  if (runs.empty()) return memory;
+  std::optional<Bytes> least = runs.front().memory;
+  for (const DeviceRun& run : runs) {
+    if (!run.memory) return std::nullopt;
+    least = std::min(least, run.memory);
+  }
+  return least;
+}
+
+bool Cluster::has_own_links() const {
+  const bool in_runs = std::any_of(runs.begin(), runs.end(),
+                                   [](const DeviceRun& run) { return run.link.has_value(); });
+  return in_runs || !pair_links.empty();
+}
+
+const Link* Cluster::own_link(DeviceId from, DeviceId to) const {
+  const auto holds = [](const std::vector<DeviceId>& devices, DeviceId one) {
+    return std::binary_search(devices.begin(), devices.end(), one);
+  };
+  for (auto pair = pair_links.rbegin(); pair != pair_links.rend(); ++pair) {
+    if ((holds(pair->from, from) && holds(pair->to, to)) ||
+        (holds(pair->from, to) && holds(pair->to, from)))
+      return &pair->link;
+  }
+  if (runs.empty() || run_of(from) != run_of(to)) return nullptr;
+  const std::optional<Link>& link = runs[run_of(from)].link;
+  return link ? &*link : nullptr;
+}
+
 Path Cluster::path(DeviceId from, DeviceId to) const {
   PLUMBLINE_CHECK(from != to && from.value < device_count() && to.value < device_count(),
                   from.value, to.value);
+  if (const Link* const own = own_link(from, to)) return {*own, std::nullopt, std::nullopt};
   const std::uint32_t level = crossed_level(from, to);
   if (level == 0 || levels[level].own_cards)
     return {levels[level].link, std::nullopt, std::nullopt};
@@ -102,7 +147,7 @@ std::vector<Path> Cluster::ring(const std::vector<DeviceId>& members) const {
     for (std::size_t i = 0; i < members.size(); ++i) {
       const DeviceId from = members[i];
       const DeviceId to = members[(i + 1) % members.size()];
-      if (crossed_level(from, to) != level) continue;
+      if (crossed_level(from, to) != level || own_link(from, to)) continue;
       const std::int64_t cards = std::min(in_group[from.value / size], in_group[to.value / size]);
       hops[i].link.bandwidth = BytesPerSecond{cards * levels[level].link.bandwidth->count};
     }

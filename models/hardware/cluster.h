@@ -85,18 +85,44 @@ struct Path {
   std::optional<Card> in;
 };
 
+/// Consecutive devices that are alike, in a cluster whose devices are not all alike.
+struct DeviceRun {
+  std::string name;  ///< Of its kind: "h100-sxm", "half as fast".
+  std::uint32_t count = 1;
+  std::optional<Bytes> memory;  ///< Per device, without the reserve; nothing = not checked.
+  std::optional<Link> link;     ///< Between two of them; nothing = that of the levels.
+};
+
+/// A link of its own for some pairs of devices, both ways.
+struct PairLink {
+  std::vector<DeviceId> from;  ///< Ascending.
+  std::vector<DeviceId> to;    ///< Ascending. The same as `from`: all pairs among them.
+  Link link;
+};
+
 /// Devices, numbered level by level, innermost first. Invariants: at least one level, every size >=
 /// 1.
 struct Cluster {
   std::vector<Level> levels;
-  std::optional<Bytes> memory;  ///< Per device, without the reserve; nothing = not checked.
-  Bytes reserve{};              ///< Of each device's memory, for what is not counted.
+  std::optional<Bytes> memory;       ///< Per device, without the reserve; nothing = not checked.
+  Bytes reserve{};                   ///< Of each device's memory, for what is not counted.
+  std::vector<DeviceRun> runs = {};  ///< All devices in their order; empty = all are alike.
+  std::vector<PairLink> pair_links = {};  ///< The last one that has a pair counts.
 
   /// The number of all devices: the product of the sizes.
   std::uint32_t device_count() const;
 
-  /// The path between two devices: the link of the outermost level that it crosses. Inner levels
-  /// cost nothing. Requires: both devices exist and differ.
+  /// The run of a device. Requires: devices are not all alike.
+  std::size_t run_of(DeviceId device) const;
+  /// The memory of a device, without the reserve; nothing = not checked.
+  std::optional<Bytes> memory_of(DeviceId device) const;
+  /// The least memory of all devices; nothing = some device's is not checked.
+  std::optional<Bytes> least_memory() const;
+  /// Whether some pairs of devices have links of their own, that no level has.
+  bool has_own_links() const;
+
+  /// The path between two devices: the pair's own link, or the link of the outermost level that it
+  /// crosses. Inner levels cost nothing. Requires: both devices exist and differ.
   Path path(DeviceId from, DeviceId to) const;
 
   /// The path from each member of a ring to the next one, and from the last to the first. Where
@@ -108,6 +134,8 @@ struct Cluster {
  private:
   /// The level that a path crosses.
   std::uint32_t crossed_level(DeviceId from, DeviceId to) const;
+  /// The link that a pair has of its own: in pair_links, or in the run of both; else null.
+  const Link* own_link(DeviceId from, DeviceId to) const;
 };
 
 /// The bytes that each member of a ring all-reduce of `bytes` sends to the next one, in 2 (r-1)

@@ -161,6 +161,34 @@ void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices) {
   }
 }
 
+void speed_up(std::vector<LayerCosts>& layers, double speed) {
+  PLUMBLINE_CHECK(speed > 0, speed);
+  if (speed == 1) return;
+  const auto faster = [&](Duration& time) {
+    time = Duration{std::llround(static_cast<double>(time.count()) / speed)};
+  };
+  const auto all_faster = [&](MeasuredTime& time) {
+    faster(time.mean);
+    for (std::optional<Duration>* const part : {&time.q1, &time.median, &time.q3}) {
+      if (*part) faster(**part);
+    }
+  };
+  for (LayerCosts& layer : layers) {
+    const bool is_sum =
+        layer.split && layer.backward.mean == layer.split->input.mean + layer.split->weight.mean;
+    all_faster(layer.forward);
+    all_faster(layer.backward);
+    all_faster(layer.update);
+    faster(layer.skipped);
+    if (layer.split) {
+      all_faster(layer.split->input);
+      all_faster(layer.split->weight);
+    }
+    if (is_sum) layer.backward.mean = layer.split->input.mean + layer.split->weight.mean;
+    if (layer.selective) all_faster(layer.selective->forward);
+  }
+}
+
 namespace {
 
 constexpr std::string_view kBlocking = "blocking";

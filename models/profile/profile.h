@@ -120,6 +120,10 @@ void set_ops(LayerCosts& costs, std::shared_ptr<const LayerOps> ops);
 /// update; times to the nearest nanosecond, bytes rounded up.
 void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices);
 
+/// Divides all times of the layers, to the nearest nanosecond: those of a device that is `speed`
+/// times as fast. What was the sum of I and W still is. Requires: speed > 0.
+void speed_up(std::vector<LayerCosts>& layers, double speed);
+
 /// The costs of all layers, in the order of the LayerGraph, at one batch size.
 struct Measurement {
   std::optional<std::int64_t> batch;  ///< Samples in one forward; nothing = unknown.

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <utility>
 
 #include "base/bug.h"
 
@@ -14,27 +14,53 @@ namespace {
 
 __extension__ using Wide = __int128;
 
+/// Sums of times: [i] of those before layer i.
+using Sums = std::vector<std::int64_t>;
+
 /// Whether `stages` contiguous parts suffice for no part to exceed `limit`.
-bool fits(const std::vector<Duration>& times, std::uint32_t stages, std::int64_t limit) {
-  std::uint32_t used = 1;
-  std::int64_t part = 0;
-  for (const Duration time : times) {
-    if (time.count() > limit) return false;
-    if (part + time.count() > limit) {
-      ++used;
-      part = 0;
-    }
-    part += time.count();
+bool fits(const Sums& before, std::size_t stages, std::int64_t limit) {
+  std::size_t used = 1;
+  std::int64_t begin = 0;  // the sum before the current part
+  for (std::size_t i = 1; i < before.size(); ++i) {
+    if (before[i] - before[i - 1] > limit) return false;
+    if (before[i] - begin <= limit) continue;
+    ++used;
+    begin = before[i - 1];
   }
   return used <= stages;
 }
 
-std::int64_t min_maximum(const std::vector<Duration>& times, std::uint32_t stages) {
+/// Whether contiguous parts, one per stage and none empty, can all take `limit` at most, each by
+/// the times of its stage's kind.
+bool fits(const std::vector<Sums>& before, const std::vector<std::uint32_t>& kinds,
+          std::int64_t limit) {
+  const std::size_t layers = before.front().size() - 1;
+  std::vector<bool> reached(layers + 1, false);  // where the stages so far can end
+  reached[0] = true;
+  for (const std::uint32_t kind : kinds) {
+    const Sums& sums = before[kind];
+    std::vector<bool> next(layers + 1, false);
+    std::size_t end = 0;     // the furthest end of a stage that begins at `start`
+    std::size_t marked = 0;  // ends up to here are known
+    for (std::size_t start = 0; start < layers; ++start) {
+      while (end < layers && sums[end + 1] - sums[start] <= limit) ++end;
+      if (!reached[start] || end <= start) continue;
+      for (marked = std::max(marked, start); marked < end;) next[++marked] = true;
+    }
+    reached = std::move(next);
+  }
+  return reached[layers];
+}
+
+std::int64_t min_maximum(const std::vector<Sums>& before, const std::vector<std::uint32_t>& kinds) {
   std::int64_t low = 0;
-  std::int64_t high = std::accumulate(times.begin(), times.end(), Duration{}).count();
+  std::int64_t high = 0;
+  for (const Sums& sums : before) high = std::max(high, sums.back());
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
-    if (fits(times, stages, middle)) {
+    const bool is_enough = before.size() == 1 ? fits(before.front(), kinds.size(), middle)
+                                              : fits(before, kinds, middle);
+    if (is_enough) {
       high = middle;
     } else {
       low = middle + 1;
@@ -61,18 +87,21 @@ struct CutCost {
 
 class Balancer {
  public:
-  Balancer(const std::vector<Duration>& times, std::uint32_t stages)
-      : layers_(static_cast<std::uint32_t>(times.size())),
-        stages_(stages),
-        limit_(min_maximum(times, stages)),
-        before_(times.size() + 1, 0) {
-    for (std::size_t i = 0; i < times.size(); ++i) before_[i + 1] = before_[i] + times[i].count();
+  Balancer(const std::vector<std::vector<Duration>>& times, std::vector<std::uint32_t> kinds)
+      : layers_(static_cast<std::uint32_t>(times.front().size())),
+        stages_(static_cast<std::uint32_t>(kinds.size())),
+        kinds_(std::move(kinds)) {
+    for (const std::vector<Duration>& of_kind : times) {
+      Sums& sums = before_.emplace_back(std::size_t{layers_} + 1, 0);
+      for (std::size_t i = 0; i < layers_; ++i) sums[i + 1] = sums[i] + of_kind[i].count();
+    }
+    limit_ = min_maximum(before_, kinds_);
   }
 
   std::vector<std::uint32_t> counts() {
     // best_[k][i]: layers i.. cut into k + 1 stages. Solved for one stage, then two, ...
     best_.assign(stages_, std::vector<CutCost>(layers_ + 1));
-    for (std::uint32_t i = 0; i < layers_; ++i) best_[0][i] = cost(i, layers_);
+    for (std::uint32_t i = 0; i < layers_; ++i) best_[0][i] = cost(0, i, layers_);
     for (std::uint32_t k = 1; k < stages_; ++k) solve(k, 0, layers_ - k - 1, 1, layers_ - k);
     // Read back from the front: the longest first stage that reaches the optimum, then the same for
     // the rest.
@@ -80,7 +109,7 @@ class Balancer {
     std::uint32_t start = 0;
     for (std::uint32_t k = stages_ - 1; k > 0; --k) {
       std::uint32_t end = layers_ - k;
-      while (!(cost(start, end) + best_[k - 1][end] == best_[k][start])) --end;
+      while (!(cost(k, start, end) + best_[k - 1][end] == best_[k][start])) --end;
       found.push_back(end - start);
       start = end;
     }
@@ -89,8 +118,10 @@ class Balancer {
   }
 
  private:
-  CutCost cost(std::uint32_t first, std::uint32_t end) const {
-    const Wide time = before_[end] - before_[first];
+  /// Of a stage with k stages behind it.
+  CutCost cost(std::uint32_t k, std::uint32_t first, std::uint32_t end) const {
+    const Sums& sums = before_[kinds_[stages_ - 1 - k]];
+    const Wide time = sums[end] - sums[first];
     return {std::max<Wide>(0, time - limit_), time * time};
   }
 
@@ -100,7 +131,7 @@ class Balancer {
     const std::uint32_t start = low + (high - low) / 2;
     std::uint32_t best_end = 0;
     for (std::uint32_t end = std::max(end_low, start + 1); end <= end_high; ++end) {
-      const CutCost total = cost(start, end) + best_[k - 1][end];
+      const CutCost total = cost(k, start, end) + best_[k - 1][end];
       if (best_end == 0 || total < best_[k][start]) {
         best_[k][start] = total;
         best_end = end;
@@ -112,8 +143,9 @@ class Balancer {
 
   std::uint32_t layers_;
   std::uint32_t stages_;
-  std::int64_t limit_;
-  std::vector<std::int64_t> before_;
+  std::int64_t limit_ = 0;
+  std::vector<std::uint32_t> kinds_;  ///< By stage.
+  std::vector<Sums> before_;          ///< By kind.
   std::vector<std::vector<CutCost>> best_;
 };
 
@@ -128,8 +160,15 @@ std::vector<std::uint32_t> even_counts(std::uint32_t layers, std::uint32_t stage
 
 std::vector<std::uint32_t> balanced_counts(const std::vector<Duration>& times,
                                            std::uint32_t stages) {
-  PLUMBLINE_CHECK(stages >= 1 && stages <= times.size(), times.size(), stages);
-  return Balancer(times, stages).counts();
+  return balanced_counts(std::vector<std::vector<Duration>>{times},
+                         std::vector<std::uint32_t>(stages, 0));
+}
+
+std::vector<std::uint32_t> balanced_counts(const std::vector<std::vector<Duration>>& times,
+                                           const std::vector<std::uint32_t>& kinds) {
+  PLUMBLINE_CHECK(!kinds.empty() && kinds.size() <= times.front().size(), times.front().size(),
+                  kinds.size());
+  return Balancer(times, kinds).counts();
 }
 
 Partition make_partition(const std::vector<LayerId>& order,

@@ -48,6 +48,11 @@ std::vector<std::uint32_t> even_counts(std::uint32_t layers, std::uint32_t stage
 std::vector<std::uint32_t> balanced_counts(const std::vector<Duration>& times,
                                            std::uint32_t stages);
 
+/// The same for stages whose times differ: kinds[s] is the kind of stage s, and times[kind] are the
+/// times of all layers in it. Requires: 1 <= stages <= layers, times >= 0, kinds < times.size().
+std::vector<std::uint32_t> balanced_counts(const std::vector<std::vector<Duration>>& times,
+                                           const std::vector<std::uint32_t>& kinds);
+
 /// The largest stages x layers for balanced_counts, which needs 16 bytes for each.
 inline constexpr std::int64_t kMaxBalanced = 20'000'000;
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/quantity.h"
+#include "sim/planning/device_choice.h"
 #include "sim/planning/given_order.h"
 #include "sim/prediction/predict_resolved.h"
 
@@ -186,8 +187,9 @@ Result<LayerCounts> balanced_layers(const Scenario& scenario) {
   return layers;
 }
 
-/// The answer for a placement. Where the partition is open, it is chosen, too.
-Result<OrderAnswer> answer_placement(const Scenario& scenario, const std::atomic<bool>* stop) {
+/// The answer for a placement on devices that are decided. Where the partition is open, it is
+/// chosen, too.
+Result<OrderAnswer> answer_on_devices(const Scenario& scenario, const std::atomic<bool>* stop) {
   if (!scenario.plan.goes_with_order()) return answer_given(scenario, stop);
   const auto balanced = balanced_layers(scenario);
   if (!balanced) return balanced.problems();
@@ -204,6 +206,27 @@ Result<OrderAnswer> answer_placement(const Scenario& scenario, const std::atomic
   }
   if (best) best->partition = ChosenPartition{std::move(layers), balanced_s};
   return best;
+}
+
+// ---- the devices ----
+
+/// The answer for a placement. Where the devices are open, they are chosen by short searches.
+Result<OrderAnswer> answer_placement(const Scenario& scenario, const std::atomic<bool>* stop) {
+  if (!scenario.plan.devices_open) return answer_on_devices(scenario, stop);
+  const auto attempt = [&](const Scenario& one) -> Result<TriedDevices> {
+    Scenario quick = one;
+    quick.schedule.wish->effort /= 32;
+    quick.noise.reset();
+    if (quick.plan.goes_with_order()) quick.plan.partition = PartitionRule::balanced;
+    const auto answer = answer_given(std::move(quick), stop);
+    if (!answer) return answer.problems();
+    return TriedDevices{answer->fits, answer->time_s, answer->peak_memory};
+  };
+  auto chosen = choose_devices(scenario, attempt);
+  if (!chosen) return chosen.problems();
+  auto answer = answer_on_devices(chosen->scenario, stop);
+  if (answer) answer->devices = std::move(chosen->text);
+  return answer;
 }
 
 // ---- the placement ----
@@ -234,6 +257,11 @@ void keep_better(OrderAnswer& best, OrderAnswer other) {
 }  // namespace
 
 Result<OrderAnswer> answer_order(Scenario scenario, const std::atomic<bool>* stop) {
+  if (scenario.plan.is_planned()) {
+    return input_error(scenario.plan.partition_mark,
+                       "a planned partition does not go with the schedule 'auto'",
+                       "plan.partition: auto chooses it with the order");
+  }
   const auto others = std::exchange(scenario.schedule.wish->others, nullptr);
   if (!others) return answer_placement(scenario, stop);
   auto best = answer_placement(scenario, stop);
@@ -317,6 +345,7 @@ std::vector<std::string> choice_lines(const OrderAnswer& answer) {
   std::vector<std::string> lines;
   if (!answer.placements.empty()) lines.push_back("placement: " + placements_text(answer));
   if (answer.partition) lines.push_back("partition: " + partition_text(answer));
+  if (!answer.devices.empty()) lines.push_back("devices: " + answer.devices);
   if (answer.noisy) lines.push_back("noise: " + noise_text(*answer.noisy));
   return lines;
 }

@@ -65,6 +65,7 @@ struct OrderAnswer {
   std::vector<TriedPlacement> placements = {};
   std::optional<ChosenPartition> partition = {};  ///< With plan.partition: auto.
   std::optional<NoisyOrder> noisy = {};           ///< With noise.
+  std::string devices = {};                       ///< What plan.devices: auto chose; "" = nothing.
 
   /// What decides between two answers: with noise the time of their slow runs.
   double decisive_time_s() const { return noisy ? noisy->time_s : time_s; }
@@ -83,12 +84,13 @@ std::vector<std::string> for_open_order(std::vector<std::string> overrides);
 /// the order; those of parse_scenario().
 Result<Scenario> with_open_order(Scenario scenario, std::vector<std::string> overrides);
 
-/// Finds the order of a scenario that leaves it open, and no partition to the planner. With
+/// Finds the order of a scenario that leaves it open. With
 /// schedule.placement: auto it finds one for each placement, and takes the fastest. With
 /// plan.partition: auto it moves layers between neighbouring stages while that makes the best order
-/// faster. Errors: a device that has no room for one micro-batch (infeasible); more than
-/// kMaxOpsToOrder ops; recomputation that is to be fitted, pairs that overlap; those of
-/// predict_resolved(). Once `stop` is set, the best order so far is the answer; null = never.
+/// faster. Errors: a partition that is to be planned; a device that has no room for one micro-batch
+/// (infeasible); more than kMaxOpsToOrder ops; recomputation that is to be fitted, pairs that
+/// overlap; those of predict_resolved(). Once `stop` is set, the best order so far is the answer;
+/// null = never.
 Result<OrderAnswer> answer_order(Scenario scenario, const std::atomic<bool>* stop = nullptr);
 
 /// From the begin of the first op to the end of the last of the first mini-batch, in seconds.

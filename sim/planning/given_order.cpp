@@ -51,7 +51,8 @@ Diagnostic lack_error(const Outcome& outcome, const OrderLack& lack, bool in_byt
   const std::string device = outcome.device_name(lack.device);
   Diagnostic error;
   if (in_bytes) {
-    const Bytes memory = *outcome.setup.cluster.memory;
+    const std::uint32_t copies = outcome.graph.slots() / outcome.setup.schedule.shape.slots;
+    const Bytes memory = *outcome.memory_limit(std::size_t{lack.device} * copies);
     const Bytes needs{lack.needs};
     const Bytes lacks{lack.lacks};
     const Bytes throughout = memory + lacks - needs;
@@ -120,9 +121,11 @@ bool tighten(const Outcome& outcome, OrderProblem& problem) {
   const std::uint32_t copies = outcome.graph.slots() / problem.devices;
   bool above = false;
   for (std::uint32_t slot = 0; slot < problem.devices; ++slot) {
-    const Bytes peak = outcome.memory[std::size_t{slot} * copies].peak.sum();
-    if (peak <= *outcome.setup.cluster.memory) continue;
-    problem.limits.front().room[slot] -= (peak - *outcome.setup.cluster.memory).count;
+    const std::size_t first = std::size_t{slot} * copies;
+    const Bytes peak = outcome.memory[first].peak.sum();
+    const Bytes limit = *outcome.memory_limit(first);
+    if (peak <= limit) continue;
+    problem.limits.front().room[slot] -= (peak - limit).count;
     above = true;
   }
   return above;

@@ -33,7 +33,8 @@ OrderLimit limit_in_bytes(const Outcome& outcome, const OrderProblem& problem) {
   for (std::uint32_t slot = 0; slot < problem.devices; ++slot) {
     const MemoryParts& peak = outcome.memory[std::size_t{slot} * copies].peak;
     const Bytes throughout = peak.sum() - peak.activations - peak.buffers;
-    limit.room.push_back(setup.cluster.memory->count - throughout.count);
+    limit.room.push_back(outcome.memory_limit(std::size_t{slot} * copies)->count -
+                         throughout.count);
   }
   const std::vector<StageMemory> stages =
       stage_memory(setup.costs, setup.schedule.shape.positions, setup.rules.recompute);

@@ -9,6 +9,7 @@
 
 #include "base/quantity.h"
 #include "schedules/planner/plan_candidates.h"
+#include "sim/planning/device_choice.h"
 #include "sim/planning/found_order.h"
 #include "sim/planning/recomputation_fit.h"
 #include "sim/prediction/predict_resolved.h"
@@ -52,6 +53,17 @@ std::optional<Diagnostic> check_scenario(const Scenario& scenario) {
     return input_error(scenario.schedule.slices.mark,
                        "a planned partition does not go with schedule.slices",
                        "its formula knows whole micro-batches; take partition: balanced");
+  }
+  if (!scenario.cluster.runs.empty() || scenario.cluster.has_own_links()) {
+    return input_error(scenario.cluster_mark,
+                       "a planned partition does not go with devices or links that are not alike",
+                       "plan.partition: balanced, which knows each device's times; plan.devices: "
+                       "auto chooses who runs which stage");
+  }
+  if (scenario.plan.devices_open) {
+    return input_error(scenario.plan_mark,
+                       "a planned partition has its own devices, so plan.devices is not auto",
+                       "leave plan.devices out");
   }
   const std::vector<Level>& levels = scenario.cluster.levels;
   if (std::any_of(levels.begin(), levels.end(),
@@ -427,14 +439,41 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   return planning;
 }
 
+namespace {
+
+/// Runs a scenario whose order is given.
+Result<TriedDevices> try_devices(const Scenario& scenario) {
+  Scenario calm = scenario;
+  calm.noise.reset();
+  auto fitted = fit_and_predict(std::move(calm));
+  if (!fitted) return fitted.problems();
+  if (!fitted->outcome) {
+    auto outcome = predict_resolved(fitted->scenario, Evaluation::fastest);
+    if (!outcome) return outcome.problems();
+    fitted->outcome = *std::move(outcome);
+  }
+  TriedDevices tried{fitted->outcome->fits().value_or(true), fitted->outcome->iteration_time_s, {}};
+  for (const DeviceMemory& device : fitted->outcome->memory)
+    tried.peak_memory = std::max(tried.peak_memory, device.peak.sum());
+  return tried;
+}
+
+}  // namespace
+
 bool is_resolved(const Scenario& scenario) {
   return !scenario.plan.is_planned() && !scenario.schedule.recompute.as_few_as_fit() &&
-         !scenario.schedule.is_open();
+         !scenario.schedule.is_open() && !scenario.plan.devices_open;
 }
 
 Result<Scenario> resolve_plan(Scenario scenario) {
   if (scenario.schedule.is_open() && !scenario.plan.is_planned())
     return find_order(std::move(scenario));
+  if (scenario.plan.devices_open && !scenario.plan.is_planned()) {
+    auto chosen = choose_devices(std::move(scenario), try_devices);
+    if (!chosen) return chosen.problems();
+    scenario = std::move(chosen->scenario);
+    scenario.notes.push_back("devices: " + chosen->text);
+  }
   if (!scenario.plan.is_planned()) return fit_recomputation(std::move(scenario));
   const auto planning = plan_scenario(scenario, {});
   if (!planning) return planning.problems();

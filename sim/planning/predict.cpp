@@ -19,7 +19,8 @@ Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation, const P
 }
 
 Result<SettledOutcome> settle_and_predict(Scenario scenario) {
-  const bool fits_alone = !scenario.plan.is_planned() && !scenario.schedule.is_open();
+  const bool fits_alone =
+      !scenario.plan.is_planned() && !scenario.schedule.is_open() && !scenario.plan.devices_open;
   FittedRecomputation settled;
   if (fits_alone) {
     auto fitted = fit_and_predict(std::move(scenario));

@@ -17,6 +17,7 @@
 #include "sim/planning/recomputation_trial.h"
 #include "sim/prediction/predict_resolved.h"
 #include "sim/scenario/recomputation.h"
+#include "sim/setup/setup_costs.h"
 
 namespace plumbline {
 namespace {
@@ -76,7 +77,19 @@ std::vector<Sharers> sharers_of(const Outcome& outcome) {
   return all;
 }
 
-std::vector<LayerCosts> costs_of_layers(const Scenario& scenario) {
+/// The memory of each of the graph's slots.
+std::vector<Bytes> memory_of_slots(const Outcome& outcome) {
+  std::vector<Bytes> memory;
+  for (std::size_t slot = 0; slot < outcome.memory.size(); ++slot)
+    memory.push_back(*outcome.memory_limit(slot));
+  return memory;
+}
+
+std::vector<LayerCosts> costs_of_layers(const Scenario& scenario, const Outcome& none) {
+  if (!scenario.unlike.empty()) {
+    TrainingSetup setup;  // gets notes, which nobody reads
+    return on_their_devices(scenario, *layer_costs(scenario, setup), none.setup.partition);
+  }
   std::vector<LayerCosts> layers =
       costs_at(scenario.model->profile, scenario.micro_batch_size).layers;
   if (scenario.schedule.slices.count > 1) cut_into_slices(layers, scenario.schedule.slices.count);
@@ -109,9 +122,9 @@ class Fit {
   Fit(const Scenario& scenario, const Outcome& none, RecomputationTrial trial)
       : trial_(std::move(trial)),
         none_(none),
-        memory_(*none.setup.cluster.memory),
+        memory_(memory_of_slots(none)),
         groups_(sharers_of(none)),
-        costs_(costs_of_layers(scenario)),
+        costs_(costs_of_layers(scenario, none)),
         floor_(none, memory_by_count(scenario, none.setup, costs_)) {
     for (const Stage& stage : none_.setup.partition.stages)
       layers_.push_back(static_cast<std::int64_t>(stage.layers.size()));
@@ -176,8 +189,10 @@ class Fit {
 
   /// Whether the group can fit by the lower bounds, with the numbers that are set in `counts`.
   bool may_fit(const Sharers& group, const Counts& counts) const {
-    return std::all_of(group.slots.begin(), group.slots.end(),
-                       [&](std::uint32_t slot) { return floor_.of(slot, counts) <= memory_; });
+    const std::uint32_t copies = none_.graph.slots() / none_.setup.schedule.shape.slots;
+    return std::all_of(group.slots.begin(), group.slots.end(), [&](std::uint32_t slot) {
+      return floor_.of(slot, counts) <= memory_[std::size_t{slot} * copies];
+    });
   }
 
   void add_equal_shares(const Sharers& group, std::int64_t sum, Counts& counts,
@@ -267,7 +282,7 @@ class Fit {
     const std::uint32_t copies = none_.graph.slots() / none_.setup.schedule.shape.slots;
     for (const std::uint32_t slot : group.slots) {
       for (std::uint32_t copy = 0; copy < copies; ++copy) {
-        if (run.peaks[slot * copies + copy] > memory_) return false;
+        if (run.peaks[slot * copies + copy] > memory_[slot * copies + copy]) return false;
       }
     }
     return true;
@@ -298,8 +313,8 @@ class Fit {
   }
 
   RecomputationTrial trial_;
-  const Outcome& none_;  ///< The prediction without any recompute.
-  Bytes memory_;         ///< What each device has.
+  const Outcome& none_;        ///< The prediction without any recompute.
+  std::vector<Bytes> memory_;  ///< What the device of each of the graph's slots has.
   std::vector<Sharers> groups_;
   std::vector<LayerCosts> costs_;
   MemoryFloor floor_;

@@ -4,6 +4,7 @@
 #include "sim/planning/recomputation_trial.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "sim/engine/simulate.h"
@@ -14,15 +15,16 @@
 
 namespace plumbline {
 
-bool RecomputationTrial::Run::fits(Bytes memory) const {
-  return std::all_of(peaks.begin(), peaks.end(), [&](Bytes peak) { return peak <= memory; });
+bool RecomputationTrial::Run::fits(const std::vector<Bytes>& memory) const {
+  return std::equal(peaks.begin(), peaks.end(), memory.begin(), memory.end(), std::less_equal<>());
 }
 
 Result<RecomputationTrial> RecomputationTrial::of(Scenario scenario, const Outcome& none) {
   TrainingSetup setup;  // gets notes and estimates, which the setup of `none` has
-  auto layers = layer_costs(scenario, setup);
-  if (!layers) return layers.problems();
-  return RecomputationTrial(std::move(scenario), none, *std::move(layers));
+  const auto costs = layer_costs(scenario, setup);
+  if (!costs) return costs.problems();
+  auto layers = on_their_devices(scenario, *costs, none.setup.partition);
+  return RecomputationTrial(std::move(scenario), none, std::move(layers));
 }
 
 RecomputationTrial::RecomputationTrial(Scenario scenario, const Outcome& none,

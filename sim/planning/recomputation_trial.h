@@ -23,7 +23,7 @@ class RecomputationTrial {
     double iteration_time_s = 0;
     std::vector<Bytes> peaks;  ///< One per slot.
 
-    bool fits(Bytes memory) const;
+    bool fits(const std::vector<Bytes>& memory) const;
   };
 
   /// `none`: the outcome of `scenario`, which recomputes no layer. Errors: costs whose sums do not

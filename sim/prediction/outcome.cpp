@@ -298,8 +298,17 @@ std::optional<SampledGoodput> Outcome::sampled_goodput() const {
 }
 
 std::optional<bool> Outcome::fits(std::size_t slot) const {
-  if (!setup.cluster.memory) return std::nullopt;
-  return memory[slot].peak.sum() <= *setup.cluster.memory;
+  const auto limit = memory_limit(slot);
+  return limit ? std::optional(memory[slot].peak.sum() <= *limit) : std::nullopt;
+}
+
+std::optional<Bytes> Outcome::memory_limit(std::size_t slot) const {
+  return setup.cluster.memory_of(graph.devices[slot]);
+}
+
+std::string Outcome::device_kind(std::size_t slot) const {
+  const std::vector<DeviceRun>& runs = setup.cluster.runs;
+  return runs.empty() ? "" : runs[setup.cluster.run_of(graph.devices[slot])].name;
 }
 
 std::optional<bool> Outcome::fits() const {
@@ -392,11 +401,14 @@ Result<Outcome> assess(TrainingSetup given, OpGraph graph, Trace trace) {
 
 std::string shortage(const Outcome& p) {
   std::size_t worst = 0;
+  const auto beyond = [&](std::size_t slot) {
+    return p.memory[slot].peak.sum() - *p.memory_limit(slot);
+  };
   for (std::size_t slot = 1; slot < p.memory.size(); ++slot) {
-    if (p.memory[slot].peak.sum() > p.memory[worst].peak.sum()) worst = slot;
+    if (beyond(slot) > beyond(worst)) worst = slot;
   }
   const Bytes peak = p.memory[worst].peak.sum();
-  const Bytes limit = *p.setup.cluster.memory;
+  const Bytes limit = *p.memory_limit(worst);
   return fmt::format("does not fit: device {} needs {}, {} more than its {}", p.device_name(worst),
                      to_text(peak), to_text(peak - limit), to_text(limit));
 }

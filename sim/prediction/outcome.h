@@ -99,6 +99,10 @@ struct Outcome {
   /// Whether every device's memory peak is within the limit; nothing without a limit.
   std::optional<bool> fits() const;
   std::optional<bool> fits(std::size_t slot) const;
+  /// The memory of a slot's device; nothing without a memory size.
+  std::optional<Bytes> memory_limit(std::size_t slot) const;
+  /// The kind of a slot's device; "" where all devices are alike.
+  std::string device_kind(std::size_t slot) const;
 };
 
 /// The closed form for a run of `graph`, if its conditions hold. Transfers overlap and have no

@@ -19,8 +19,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// What a device has left of its memory, which may be negative.
-std::string left_text(const Outcome& p, const MemoryParts& peak) {
-  const std::int64_t left = p.setup.cluster.memory->count - peak.sum().count;
+std::string left_text(const Outcome& p, std::size_t slot) {
+  const std::int64_t left = (*p.memory_limit(slot) - p.memory[slot].peak.sum()).count;
   return left >= 0 ? to_text(Bytes{left}) : "-" + to_text(Bytes{-left});
 }
 
@@ -30,6 +30,8 @@ Table device_memory_table(const Outcome& p) {
   const bool reserved = p.setup.cluster.reserve.count > 0;
   std::vector<std::string> header = {"device",      "stages", "weights", "gradients", "optimizer",
                                      "activations", "stash",  "buffers", "temporary"};
+  const bool unlike = !p.setup.cluster.runs.empty();
+  if (unlike) header.insert(header.begin() + 1, "kind");
   if (reserved) header.emplace_back("reserve");
   header.emplace_back("peak");
   if (limited) header.insert(header.end(), {"left", "fits"});
@@ -43,10 +45,11 @@ Table device_memory_table(const Outcome& p) {
         to_text(peak.optimizer), to_text(peak.activations),
         to_text(peak.stash),     to_text(peak.buffers),
         to_text(peak.temporary)};
+    if (unlike) row.insert(row.begin() + 1, p.device_kind(slot));
     if (reserved) row.push_back(to_text(p.setup.cluster.reserve));
     row.push_back(to_text(peak.sum()));
     if (limited) {
-      row.push_back(left_text(p, peak));
+      row.push_back(left_text(p, slot));
       row.emplace_back(*p.fits(slot) ? "yes" : "NO");
     }
     table.row(std::move(row));
@@ -54,6 +57,15 @@ Table device_memory_table(const Outcome& p) {
   table.join_alike();
   table.may_lack({"stash", "temporary"});
   return table;
+}
+
+/// "80 GiB on each device", or on each of every kind.
+std::string memory_text(const Cluster& cluster) {
+  if (cluster.runs.empty()) return to_text(*cluster.memory) + " on each device";
+  std::vector<std::string> kinds;
+  for (const DeviceRun& run : cluster.runs)
+    kinds.push_back(fmt::format("{} on each {}", to_text(*run.memory), run.name));
+  return fmt::format("{}", fmt::join(kinds, ", "));
 }
 
 Table way_table(const Outcome& p, const std::vector<WayToFit>& ways) {
@@ -79,7 +91,7 @@ Document memory_table(const Outcome& p, const std::vector<WayToFit>& ways) {
   text.blank_line();
   text.table(device_memory_table(p));
   if (p.setup.cluster.memory)
-    text.sentence(fmt::format("memory: {} on each device{}", to_text(*p.setup.cluster.memory),
+    text.sentence(fmt::format("memory: {}{}", memory_text(p.setup.cluster),
                               p.setup.cluster.reserve.count > 0
                                   ? ", besides " + to_text(p.setup.cluster.reserve) + " of reserve"
                                   : ""));
@@ -98,18 +110,24 @@ std::string memory_json(const Outcome& p, const std::vector<WayToFit>& ways,
   const auto stages = p.graph.stages_by_slot();
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
     const MemoryParts& peak = p.memory[slot].peak;
-    devices.push_back({{"device", p.graph.devices[slot].value},
-                       {"stages", stages[slot]},
-                       {"weights_bytes", peak.weights.count},
-                       {"gradients_bytes", peak.gradients.count},
-                       {"optimizer_bytes", peak.optimizer.count},
-                       {"activations_bytes", peak.activations.count},
-                       {"stash_bytes", peak.stash.count},
-                       {"buffers_bytes", peak.buffers.count},
-                       {"temporary_bytes", peak.temporary.count},
-                       {"reserve_bytes", p.setup.cluster.reserve.count},
-                       {"peak_memory_bytes", peak.sum().count},
-                       {"fits", or_null(p.fits(slot))}});
+    Json device = {{"device", p.graph.devices[slot].value}};
+    if (const std::string kind = p.device_kind(slot); !kind.empty()) {
+      device["kind"] = kind;
+      device["memory_limit_bytes"] =
+          p.memory_limit(slot) ? Json(p.memory_limit(slot)->count) : Json(nullptr);
+    }
+    device.update({{"stages", stages[slot]},
+                   {"weights_bytes", peak.weights.count},
+                   {"gradients_bytes", peak.gradients.count},
+                   {"optimizer_bytes", peak.optimizer.count},
+                   {"activations_bytes", peak.activations.count},
+                   {"stash_bytes", peak.stash.count},
+                   {"buffers_bytes", peak.buffers.count},
+                   {"temporary_bytes", peak.temporary.count},
+                   {"reserve_bytes", p.setup.cluster.reserve.count},
+                   {"peak_memory_bytes", peak.sum().count},
+                   {"fits", or_null(p.fits(slot))}});
+    devices.push_back(std::move(device));
   }
   Json rows = Json::array();
   for (const WayToFit& way : ways) {

@@ -62,6 +62,7 @@ void add_choices(const OrderAnswer& answer, Json& json) {
     if (answer.partition->balanced_s)
       json["partition"]["balanced_s"] = *answer.partition->balanced_s;
   }
+  if (!answer.devices.empty()) json["device_choice"] = answer.devices;
   if (answer.noisy) {
     json["noise"] = {{"share", kNoisyShare},
                      {"iteration_time_s", answer.noisy->time_s},

@@ -146,6 +146,8 @@ Table device_table(const Outcome& p) {
   Table table;
   std::vector<std::string> header = {"device",    "stages",   "busy",        "idle",   "bubble",
                                      "in flight", "versions", "peak memory", "peak at"};
+  const bool unlike = !p.setup.cluster.runs.empty();
+  if (unlike) header.insert(header.begin() + 1, "kind");
   if (p.setup.cluster.memory) header.emplace_back("fits");
   table.row(header);
   const auto stages = p.graph.stages_by_slot();
@@ -163,6 +165,7 @@ Table device_table(const Outcome& p) {
                                     std::to_string(memory.weight_versions),
                                     to_text(memory.peak.sum()),
                                     memory.peak_op};
+    if (unlike) row.insert(row.begin() + 1, p.device_kind(slot));
     if (p.setup.cluster.memory) row.emplace_back(*p.fits(slot) ? "yes" : "NO");
     table.row(std::move(row));
   }

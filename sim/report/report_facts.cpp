@@ -104,7 +104,7 @@ std::vector<ReportFigure> figures_of(const Outcome& p, const BubbleTerms& terms)
   figures.push_back(
       {"Peak memory", to_text(largest->peak.sum()),
        fmt::format("device {}{}", p.graph.devices[slot].value,
-                   p.setup.cluster.memory ? ", of " + to_text(*p.setup.cluster.memory) : "")});
+                   p.setup.cluster.memory ? ", of " + to_text(*p.memory_limit(slot)) : "")});
   return figures;
 }
 

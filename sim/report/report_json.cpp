@@ -60,19 +60,25 @@ Json device(const Outcome& p, std::size_t slot, const std::vector<std::uint32_t>
   const DeviceMetrics& metrics = p.metrics.devices[slot];
   const DeviceMemory& memory = p.memory[slot];
   const auto whole = static_cast<double>(p.metrics.whole().count());
-  return {{"device", p.graph.devices[slot].value},
-          {"stages", stages},
-          {"busy_s", seconds(metrics.busy)},
-          {"idle_s", seconds(metrics.idle)},
-          {"span_s", seconds(metrics.span)},
-          {"bubble_fraction", whole > 0 ? static_cast<double>(metrics.idle.count()) / whole : 0.0},
-          {"idle_by_cause_s", causes(metrics.idle_by_cause)},
-          {"peak_in_flight", memory.peak_in_flight},
-          {"weight_versions", memory.weight_versions},
-          {"peak_memory_bytes", memory.peak.sum().count},
-          {"peak_memory_op", memory.peak_op},
-          {"memory", memory_parts(memory.peak)},
-          {"fits", or_null(p.fits(slot))}};
+  Json json = {{"device", p.graph.devices[slot].value}};
+  if (const std::string kind = p.device_kind(slot); !kind.empty()) json["kind"] = kind;
+  json.update(
+      {{"stages", stages},
+       {"busy_s", seconds(metrics.busy)},
+       {"idle_s", seconds(metrics.idle)},
+       {"span_s", seconds(metrics.span)},
+       {"bubble_fraction", whole > 0 ? static_cast<double>(metrics.idle.count()) / whole : 0.0},
+       {"idle_by_cause_s", causes(metrics.idle_by_cause)},
+       {"peak_in_flight", memory.peak_in_flight},
+       {"weight_versions", memory.weight_versions},
+       {"peak_memory_bytes", memory.peak.sum().count},
+       {"peak_memory_op", memory.peak_op},
+       {"memory", memory_parts(memory.peak)},
+       {"fits", or_null(p.fits(slot))}});
+  if (json.contains("kind"))
+    json["memory_limit_bytes"] =
+        p.memory_limit(slot) ? Json(p.memory_limit(slot)->count) : Json(nullptr);
+  return json;
 }
 
 Json device_list(const Outcome& p) {

@@ -36,6 +36,7 @@ class ClusterReader {
       choice_.cluster =
           flat_cluster(devices ? static_cast<std::uint32_t>(devices->value) : 1, read_link());
     }
+    read_pair_links();
     read_memory();
     read_host_link();
     read_cluster_rates(section_, choice_.device ? choice_.device->preset : nullptr, choice_.rates,
@@ -137,6 +138,51 @@ class ClusterReader {
     return {};
   }
 
+  std::vector<DeviceId> device_list(SectionReader& section, std::string_view key) {
+    std::vector<DeviceId> devices;
+    const auto numbers = section.counts(key);
+    for (const std::int64_t number : numbers.value_or(std::vector<std::int64_t>{}))
+      devices.push_back({static_cast<std::uint32_t>(number)});
+    std::sort(devices.begin(), devices.end());
+    if (std::adjacent_find(devices.begin(), devices.end()) != devices.end())
+      section.error(section.mark_of(key),
+                    fmt::format("{} names a device twice", section.path_of(key)));
+    return devices;
+  }
+
+  void read_pair_links() {
+    if (!section_.has("links")) {
+      section_.child("links");
+      return;
+    }
+    const std::vector<YamlNode>* nodes = section_.list("links");
+    for (std::size_t i = 0; nodes && i < nodes->size(); ++i) {
+      SectionReader section((*nodes)[i], fmt::format("cluster.links[{}]", i), pair_link_format(),
+                            problems_);
+      PairLink pair;
+      if (section.has("among")) {
+        for (const char* const key : {"from", "to"}) {
+          if (section.has(key))
+            section.error(section.mark_of(key),
+                          fmt::format("{} stands beside among", section.path_of(key)),
+                          "among: all pairs of some devices; from and to: each with each");
+        }
+        pair.from = pair.to = device_list(section, "among");
+        for (const char* const key : {"from", "to"}) section.child(key);
+      } else {
+        section.child("among");
+        section.require("from", "or among, for all pairs of some devices");
+        section.require("to", "the devices at the other end");
+        pair.from = device_list(section, "from");
+        pair.to = device_list(section, "to");
+      }
+      pair.link = read_link_keys(section);
+      section.finish();
+      choice_.link_marks.push_back((*nodes)[i].mark);
+      choice_.cluster.pair_links.push_back(std::move(pair));
+    }
+  }
+
   void read_levels(const std::optional<Marked<std::int64_t>>& devices) {
     choice_.given = true;
     if (choice_.link_given) {
@@ -216,6 +262,20 @@ std::optional<std::string> assumed_network_note(const ClusterChoice& choice) {
 
 ClusterChoice read_cluster_section(SectionReader& section, Diagnostics& problems) {
   return ClusterReader(section, problems).read();
+}
+
+std::optional<Diagnostic> check_pair_links(const ClusterChoice& choice) {
+  if (!choice.given) return std::nullopt;
+  const std::uint32_t devices = choice.cluster.device_count();
+  for (std::size_t i = 0; i < choice.cluster.pair_links.size(); ++i) {
+    const PairLink& pair = choice.cluster.pair_links[i];
+    const DeviceId last = std::max(pair.from.back(), pair.to.back());
+    if (last.value < devices) continue;
+    return input_error(choice.link_marks[i],
+                       fmt::format("cluster.links[{}] names device {}, but the devices are 0 to {}",
+                                   i, last.value, devices - 1));
+  }
+  return std::nullopt;
 }
 
 std::optional<Diagnostic> resolve_gpus(ClusterChoice& choice, const DeviceGroup& devices_of) {

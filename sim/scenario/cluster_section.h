@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/diagnostic.h"
 #include "models/hardware/cluster.h"
@@ -30,6 +31,7 @@ struct ClusterChoice {
   std::optional<BytesPerSecond> host_link;  ///< Of each device to its host's memory, one way.
   bool host_link_given = false;
   bool link_given = false;
+  std::vector<Mark> link_marks;  ///< One for each of the cluster's pair_links.
   bool reserve_given = false;
   bool neighbours_slow = true;
   CostRates rates;                           ///< Price, power and pue.
@@ -45,6 +47,9 @@ std::optional<std::string> assumed_network_note(const ClusterChoice& choice);
 
 /// Reads the section. Adds all errors to `problems`.
 ClusterChoice read_cluster_section(SectionReader& section, Diagnostics& problems);
+
+/// The error of links between devices that do not exist, if there are any.
+std::optional<Diagnostic> check_pair_links(const ClusterChoice& choice);
 
 /// If `gpus` are given, makes devices of them: groups of neighbours. Two devices of one server are
 /// connected by the device's link; other pairs are connected by its network. Each GPU has its own

@@ -219,7 +219,7 @@ Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stage
                                      scenario.copies, scenario.cluster.device_count()));
     }
   }
-  const StageDevices numbered = numbered_devices(scenario, *replicas);
+  StageDevices numbered = numbered_devices(scenario, *replicas);
   if (plan.devices) {
     auto devices = given_devices(*plan.devices, *replicas, available, scenario.copies);
     const auto& file = scenario.schedule.file;
@@ -265,6 +265,11 @@ Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stage
             ? fmt::format("plan.stages: {}, {} on each (schedule.chunks), or more devices",
                           *available * scenario.schedule.chunks, scenario.schedule.chunks)
             : "fewer replicas, or more devices");
+  }
+  if (!plan.device_order.empty()) {
+    for (auto& of_stage : numbered) {
+      for (DeviceId& device : of_stage) device.value = plan.device_order[device.value];
+    }
   }
   return numbered;
 }
@@ -326,9 +331,27 @@ Result<Cut> cut_by_names(const Scenario& scenario, const StageNames& names,
   return cut;
 }
 
+/// The layers of each stage that take the least time on the slowest device. `runs`: the kind of
+/// devices of each stage.
+std::vector<std::uint32_t> balanced(const Scenario& scenario, const DeviceCosts& costs,
+                                    const std::vector<LayerId>& order,
+                                    const std::vector<std::uint32_t>& runs) {
+  std::vector<std::vector<Duration>> times(costs.size());
+  for (std::size_t run = 0; run < costs.size(); ++run) {
+    for (const LayerId layer : order) {
+      const LayerCosts& cost = costs[run][layer.value];
+      times[run].push_back(cost.forward.mean + cost.backward.mean);
+      // Assumes that all layers are recomputed: the recomputed ones depend on the stages.
+      if (scenario.schedule.recompute.kind != Recompute::none)
+        times[run].back() += cost.again().mean;
+    }
+  }
+  return balanced_counts(times, runs);
+}
+
 /// The cut into stages. Errors: a partition that does not fit the model or the number of stages.
-Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& costs,
-                       std::uint32_t stages) {
+Result<Cut> cut_layers(const Scenario& scenario, const DeviceCosts& costs,
+                       const std::vector<std::uint32_t>& runs, std::uint32_t stages) {
   const std::vector<LayerId> order = scenario.model->graph.topological_order();
   const auto layers = static_cast<std::uint32_t>(order.size());
   const Plan& plan = scenario.plan;
@@ -386,15 +409,7 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
         fmt::format("{} layers in {} stages are too many for partition: balanced", layers, stages),
         "use even, or a list of layers per stage");
   }
-  std::vector<Duration> times;
-  times.reserve(order.size());
-  for (const LayerId layer : order) {
-    const LayerCosts& cost = costs[layer.value];
-    times.push_back(cost.forward.mean + cost.backward.mean);
-    // Assumes that all layers are recomputed: the recomputed ones depend on the stages.
-    if (scenario.schedule.recompute.kind != Recompute::none) times.back() += cost.again().mean;
-  }
-  return Cut{order, balanced_counts(times, stages)};
+  return Cut{order, balanced(scenario, costs, order, runs)};
 }
 
 }  // namespace
@@ -437,12 +452,40 @@ ChunkShape chunk_shape(const Scenario& scenario, std::size_t stages) {
           scenario.schedule.group};
 }
 
-Result<Partition> place(const Scenario& scenario, const std::vector<LayerCosts>& costs) {
+Result<std::uint32_t> run_of_stage(const Scenario& scenario, std::size_t stage,
+                                   const std::vector<DeviceId>& devices) {
+  const Cluster& cluster = scenario.cluster;
+  if (cluster.runs.empty()) return 0;
+  const auto copies = static_cast<std::uint32_t>(scenario.copies);
+  const DeviceId first{devices.front().value * copies};
+  const std::size_t run = cluster.run_of(first);
+  for (const DeviceId device : devices) {
+    for (std::uint32_t copy = 0; copy < copies; ++copy) {
+      const DeviceId other{device.value * copies + copy};
+      if (cluster.run_of(other) == run) continue;
+      return input_error(scenario.cluster_mark,
+                         fmt::format("stage {} stands on device {} ({}) and on device {} ({})",
+                                     stage, first.value, cluster.runs[run].name, other.value,
+                                     cluster.runs[cluster.run_of(other)].name),
+                         "the replicas and copies of a stage are on devices that are alike");
+    }
+  }
+  return static_cast<std::uint32_t>(run);
+}
+
+Result<Partition> place(const Scenario& scenario, const DeviceCosts& costs) {
   const std::uint32_t stages = stage_count(scenario);
   Diagnostics problems;
-  auto cut = cut_layers(scenario, costs, stages);
-  if (!cut && stages > kMaxDevices) return cut.problems();  // do not place so many
-  auto devices = stage_devices(scenario, stages);
+  std::vector<std::uint32_t> runs(std::min<std::size_t>(stages, kMaxDevices), 0);
+  auto devices =
+      stages > kMaxDevices ? Result<StageDevices>(StageDevices()) : stage_devices(scenario, stages);
+  for (std::size_t s = 0; devices && s < devices->size(); ++s) {
+    auto run = run_of_stage(scenario, s, (*devices)[s]);
+    if (!run) return run.problems();
+    runs[s] = *run;
+  }
+  auto cut = cut_layers(scenario, costs, runs, stages);
+  if (!cut && stages > kMaxDevices) return cut.problems();
   const bool is_cut = keep(cut, problems);
   if (!keep(devices, problems) || !is_cut) return problems;
   return make_partition(cut->order, cut->counts, *std::move(devices));

@@ -11,10 +11,18 @@
 
 namespace plumbline {
 
+/// The costs of all layers on each run of devices; one where all are alike.
+using DeviceCosts = std::vector<std::vector<LayerCosts>>;
+
 /// The partition that the plan describes. Where the plan says nothing, the rules of the contract
 /// apply. Devices are those of the first copy. Requires: a plan that is resolved, if a planner
 /// chooses it. Errors: a plan that does not fit the model, the cluster or the schedule.
-Result<Partition> place(const Scenario& scenario, const std::vector<LayerCosts>& costs);
+Result<Partition> place(const Scenario& scenario, const DeviceCosts& costs);
+
+/// The run of devices that a stage stands on, where not all devices are alike; 0 where they are.
+/// Errors: replicas and copies of the stage on unlike devices.
+Result<std::uint32_t> run_of_stage(const Scenario& scenario, std::size_t stage,
+                                   const std::vector<DeviceId>& devices);
 
 /// The number of copies of the pipeline with `plan.data_parallel: fill`. Requires: the plan has
 /// this value, and the number of devices is given. Errors: a plan that does not give the number of

@@ -107,6 +107,17 @@ class PlanReader {
       section_.child("devices");
       return;
     }
+    const YamlNode& given = *section_.child("devices");
+    if (given.kind == YamlNode::Kind::scalar) {
+      plan_.devices_open = given.text == "auto";
+      if (!plan_.devices_open) {
+        section_.error(given.mark,
+                       fmt::format("plan.devices is '{}', which is neither a list nor auto",
+                                   clipped(given.text)),
+                       "such as [[0], [1]], with the devices of each stage");
+      }
+      return;
+    }
     const std::vector<YamlNode>* nodes = section_.list("devices");
     if (!nodes) return;
     if (nodes->empty())

@@ -45,6 +45,9 @@ struct Plan {
   Mark partition_mark;
   std::optional<Marked<std::vector<std::int64_t>>> replicas;
   std::optional<Marked<std::vector<std::vector<std::int64_t>>>> devices;
+  bool devices_open = false;  ///< plan.devices: auto, and not decided yet.
+  /// Where it is decided: the device of each place, whose number would be that of the place.
+  std::vector<std::uint32_t> device_order{};
   std::optional<Marked<std::vector<std::int64_t>>> warm_up;
   Marked<std::int64_t> data_parallel{1, {}};  ///< Copies of the whole pipeline.
   bool fills_cluster = false;                 ///< As many copies as the devices allow.

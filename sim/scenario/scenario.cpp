@@ -18,6 +18,7 @@
 #include "sim/scenario/overrides.h"
 #include "sim/scenario/placement.h"
 #include "sim/scenario/scenario_format.h"
+#include "sim/scenario/unlike_devices.h"
 #include "sim/scenario/written_scenario.h"
 
 namespace plumbline {
@@ -436,6 +437,9 @@ class ScenarioReader {
 };
 
 Result<Scenario> read_tree(const YamlNode& root, const ModelSection* model) {
+  if (lists_devices(root)) {
+    return read_unlike_devices(root, [&](const YamlNode& tree) { return read_tree(tree, model); });
+  }
   auto scenario = ScenarioReader(root.mark.source->name, model).read(root);
   if (scenario) scenario->source = root.mark.source;
   return scenario;

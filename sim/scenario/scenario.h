@@ -67,6 +67,13 @@ struct ScheduleChoice {
   bool whole_model() const { return rule && rule->whole_model; }
 };
 
+/// What differs on one run of devices, where not all are alike: see Cluster::runs.
+struct UnlikeDevices {
+  SharedValue<Model> model;            ///< With the times of these devices.
+  double speed = 1;                    ///< How many times as fast they are as those times say.
+  std::optional<FlopsPerSecond> peak;  ///< As Scenario::peak.
+};
+
 /// All input of one prediction. Invariant: the model has layers and no cycle.
 struct Scenario {
   std::string name;
@@ -81,6 +88,7 @@ struct Scenario {
   bool cluster_given =
       true;  ///< Whether the number of devices was given; if not, the plan decides it.
   Mark cluster_mark;
+  std::vector<UnlikeDevices> unlike{};  ///< One for each run of the cluster; empty = all are alike.
   bool link_measured = false;  ///< The link comes from the profile and connects the devices.
   std::optional<Link> blocking_link{};  ///< The link of blocking transfers, if it differs.
   bool neighbours_slow = true;  ///< Neighbours slow each other by the profile's factors; if false,

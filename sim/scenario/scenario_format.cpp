@@ -110,8 +110,9 @@ const SectionFormat& cluster_format() {
       .text = "The devices and what links them.",
       .keys =
           {{"devices",
-            {count(1, kMaxDevices)},
-            "How many devices there are; absent: as many as the plan needs."},
+            {count(1, kMaxDevices), list({section(&device_run_format)}, 1)},
+            "How many devices there are; absent: as many as the plan needs. Where they are not all "
+            "alike: a list of kinds, in the order of the devices' numbers."},
            {"gpus",
             {count(1, kMaxGpus)},
             "In the place of devices: how many single GPUs there are. A device is a group of "
@@ -157,6 +158,10 @@ const SectionFormat& cluster_format() {
             "the profile says they do; `none`: each takes the times of a device whose neighbours "
             "rest.",
             "measured"},
+           {"links",
+            {list({section(&pair_link_format)}, 1)},
+            "Links of their own between some devices, before link and levels; of several for one "
+            "pair the last counts."},
            {"levels",
             {list({section(&level_format)}, 1)},
             "In the place of devices and link, innermost first: servers, racks. There are as "
@@ -460,6 +465,45 @@ const SectionFormat& sweep_format() {
 
 }  // namespace
 
+const SectionFormat& device_run_format() {
+  static const SectionFormat run = {
+      .name = "device_run",
+      .text = "Some devices that are alike.",
+      .keys = {{.name = "count",
+                .values = {count(1, kMaxDevices)},
+                .text = "How many there are.",
+                .required = true},
+               {"name", {text()}, "What reports call them; absent: the name of the device."},
+               {"device",
+                {words(device_preset_names()), section(&device_format)},
+                "What they are; absent: cluster.device."},
+               {"speed",
+                {real(1e6)},
+                "How many times as fast they are as the model's times say, above 0.",
+                "1"},
+               {"memory", {bytes()}, "The memory of each; absent: as for other devices."},
+               {"link",
+                {section(&link_format), words({"measured", "device", "network"})},
+                "The link of each pair of them; absent: that of all devices."}}};
+  return run;
+}
+
+const SectionFormat& pair_link_format() {
+  static const SectionFormat pair = [] {
+    SectionFormat built = {
+        .name = "pair_link",
+        .text = "A link between some devices, both ways.",
+        .keys = {{"among", {list({count(0, kMaxDevices - 1)}, 2)}, "All pairs of these devices."},
+                 {"from", {list({count(0, kMaxDevices - 1)}, 1)}, "Each of these devices ..."},
+                 {"to", {list({count(0, kMaxDevices - 1)}, 1)}, "... with each of these."}},
+        .exactly_one = {"among", "from"},
+        .needs = {{"from", "to"}, {"to", "from"}}};
+    for (KeyFormat& key : link_keys()) built.keys.push_back(std::move(key));
+    return built;
+  }();
+  return pair;
+}
+
 const SectionFormat& level_format() {
   static const SectionFormat level = [] {
     SectionFormat built = {
@@ -484,58 +528,60 @@ const SectionFormat& level_format() {
 }
 
 const SectionFormat& plan_format() {
-  static const SectionFormat plan = {
-      .name = "plan",
-      .text = "How layers come to stages, and stages to devices.",
-      .keys =
-          {{"stages",
-            {count(1, kMaxDevices)},
-            "How many stages there are; for partition: pipedream the most of them; absent: "
-            "the length of partition, replicas or devices, else one for each device. Where the "
-            "schedule puts several on each device (schedule.chunks) and this says one for each, "
-            "that many times as many are taken, with a note."},
-           {"partition",
-            {words({"even", "blocks", "balanced", "pipedream", "auto"}),
-             list({count(1, kMaxLayers)}, 1), list({list({text()}, 1)}, 1), text()},
-            "even: equal numbers of layers; blocks: equal numbers of a transformer's blocks, "
-            "embedding and head on top; balanced: by their times; pipedream: the planner "
-            "chooses; auto: together with the order of schedule.name: auto; or the number of "
-            "layers of each stage, or their names: [[a, b], [c]]; or "
-            "a layout of Megatron-LM: \"Et*3|(tt|)*29,m|L\".",
-            "even"},
-           {"replicas",
-            {list({count(1, kMaxDevices)}, 1)},
-            "How many devices run each stage; absent: one each."},
-           {"devices",
-            {list({count(0, kMaxDevices - 1), list({count(0, kMaxDevices - 1)}, 1)}, 1)},
-            "The devices of each stage, from 0: [[0], [1]]; absent: in order."},
-           {"warm_up",
-            {list({count(0, kMaxMicroBatches)}, 1)},
-            "For each stage, the forwards before its first forward-backward pair; absent: by "
-            "the rule of the schedule."},
-           {"data_parallel",
-            {count(1, kMaxDevices), word("fill")},
-            "Copies of the whole pipeline; fill: as many as there are devices for.",
-            "1"},
-           {"cost_model",
-            {words({"calibrated", "published"})},
-            "What partition: pipedream counts with.",
-            "calibrated"},
-           {"activation_transfers",
-            {boolean()},
-            "Whether partition: pipedream counts the transfers of activations; absent: true "
-            "for calibrated, false for published."},
-           {"candidates",
-            {count(1, 1'000)},
-            "How many partitions of partition: pipedream are simulated to choose the best.",
-            "8"},
-           {"file",
-            {file()},
-            "Instead of all other keys: a plan that `plumbline plan -o` "
-            "wrote."}},
-      .excludes = {{"file", "stages", "partition", "replicas", "devices", "warm_up",
-                    "data_parallel", "cost_model", "activation_transfers", "candidates"}},
-      .elsewhere = words_elsewhere};
+  static const SectionFormat plan =
+      {.name = "plan",
+       .text = "How layers come to stages, and stages to devices.",
+       .keys =
+           {{"stages",
+             {count(1, kMaxDevices)},
+             "How many stages there are; for partition: pipedream the most of them; absent: "
+             "the length of partition, replicas or devices, else one for each device. Where the "
+             "schedule puts several on each device (schedule.chunks) and this says one for each, "
+             "that many times as many are taken, with a note."},
+            {"partition",
+             {words({"even", "blocks", "balanced", "pipedream", "auto"}),
+              list({count(1, kMaxLayers)}, 1), list({list({text()}, 1)}, 1), text()},
+             "even: equal numbers of layers; blocks: equal numbers of a transformer's blocks, "
+             "embedding and head on top; balanced: by their times; pipedream: the planner "
+             "chooses; auto: together with the order of schedule.name: auto; or the number of "
+             "layers of each stage, or their names: [[a, b], [c]]; or "
+             "a layout of Megatron-LM: \"Et*3|(tt|)*29,m|L\".",
+             "even"},
+            {"replicas",
+             {list({count(1, kMaxDevices)}, 1)},
+             "How many devices run each stage; absent: one each."},
+            {"devices",
+             {word("auto"),
+              list({count(0, kMaxDevices - 1), list({count(0, kMaxDevices - 1)}, 1)}, 1)},
+             "The devices of each stage, from 0: [[0], [1]]; absent: in order; auto: the fastest "
+             "arrangement of devices that are not all alike."},
+            {"warm_up",
+             {list({count(0, kMaxMicroBatches)}, 1)},
+             "For each stage, the forwards before its first forward-backward pair; absent: by "
+             "the rule of the schedule."},
+            {"data_parallel",
+             {count(1, kMaxDevices), word("fill")},
+             "Copies of the whole pipeline; fill: as many as there are devices for.",
+             "1"},
+            {"cost_model",
+             {words({"calibrated", "published"})},
+             "What partition: pipedream counts with.",
+             "calibrated"},
+            {"activation_transfers",
+             {boolean()},
+             "Whether partition: pipedream counts the transfers of activations; absent: true "
+             "for calibrated, false for published."},
+            {"candidates",
+             {count(1, 1'000)},
+             "How many partitions of partition: pipedream are simulated to choose the best.",
+             "8"},
+            {"file",
+             {file()},
+             "Instead of all other keys: a plan that `plumbline plan -o` "
+             "wrote."}},
+       .excludes = {{"file", "stages", "partition", "replicas", "devices", "warm_up",
+                     "data_parallel", "cost_model", "activation_transfers", "candidates"}},
+       .elsewhere = words_elsewhere};
   return plan;
 }
 

@@ -11,6 +11,8 @@ namespace plumbline {
 const SectionFormat& scenario_format();
 const SectionFormat& model_section_format();
 const SectionFormat& level_format();
+const SectionFormat& device_run_format();
+const SectionFormat& pair_link_format();
 const SectionFormat& plan_format();
 
 }  // namespace plumbline

@@ -75,6 +75,7 @@ class ScenarioResolver {
     DeviceGroup group = scenario_.model->profile.group;
     if (written_.transformer) group.devices = written_.transformer->group();
     if (auto refused = resolve_gpus(written_.cluster, group)) return problems_.push_back(*refused);
+    if (auto refused = check_pair_links(written_.cluster)) return problems_.push_back(*refused);
     if (auto note = assumed_network_note(written_.cluster))
       scenario_.notes.push_back(*std::move(note));
     scenario_.cluster = written_.cluster.cluster;

@@ -18,6 +18,7 @@
 #include "sim/scenario/cluster_section.h"
 #include "sim/scenario/layout_string.h"
 #include "sim/scenario/scenario_format.h"
+#include "sim/scenario/unlike_devices.h"
 
 namespace plumbline {
 namespace {
@@ -57,6 +58,14 @@ Facts read_facts(const YamlNode& root, const ModelSection& model, Diagnostics& p
   Facts facts;
   const Mark whole{root.mark.source};
   SectionReader file(root, "", scenario_format(), problems);
+  if (lists_devices(root)) {
+    problems.push_back(input_error(file.mark_of("cluster"),
+                                   "a search lays a model out on devices that are alike, and "
+                                   "cluster.devices lists several kinds",
+                                   "cluster.devices=null cluster.gpus=8 cluster.device=h100-sxm; "
+                                   "plan.devices: auto chooses who runs which stage"));
+    return facts;
+  }
   if (auto section = file.section("cluster")) {
     const ClusterChoice cluster = read_cluster_section(*section, problems);
     facts.has_memory = cluster.cluster.memory.has_value();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "schedules/order/weight_versions.h"
 #include "sim/engine/period.h"
@@ -167,10 +168,16 @@ TrainingSetup without_plan(const Scenario& scenario) {
 
 /// Adds stages and devices. Layers that do not recompute keep their activations.
 std::optional<Diagnostics> add_stages(const Scenario& scenario, const Partition* as,
-                                      std::vector<LayerCosts>& layers, TrainingSetup& setup) {
-  auto partition = as ? Result<Partition>(*as) : place(scenario, layers);
+                                      const DeviceCosts& costs, std::vector<LayerCosts>& layers,
+                                      TrainingSetup& setup) {
+  auto partition = as ? Result<Partition>(*as) : place(scenario, costs);
   if (!partition) return partition.problems();
   setup.partition = *std::move(partition);
+  for (std::size_t s = 0; as && s < as->stages.size(); ++s) {
+    const auto run = run_of_stage(scenario, s, as->stages[s].devices);
+    if (!run) return run.problems();
+  }
+  layers = on_their_devices(scenario, costs, setup.partition);
   setup.stages_raised_from = scenario.plan.stages_raised_from;
   auto recomputed = recomputed_layers(scenario.schedule.recompute, setup.partition);
   if (!recomputed) return recomputed.problems();
@@ -189,17 +196,32 @@ std::optional<Diagnostics> add_stages(const Scenario& scenario, const Partition*
   return std::nullopt;
 }
 
+/// Where devices are not all alike, their peak is the mean of those that hold a stage.
+void take_mean_peak(const Scenario& scenario, TrainingSetup& setup) {
+  if (scenario.unlike.empty()) return;
+  double sum = 0;
+  for (const DeviceId device : setup.devices) {
+    const DeviceId first{device.value * setup.copies()};
+    const auto& peak = scenario.unlike[scenario.cluster.run_of(first)].peak;
+    if (!peak) return setup.peak.reset();
+    sum += static_cast<double>(peak->count);
+  }
+  setup.peak = FlopsPerSecond{std::llround(sum / static_cast<double>(setup.devices.size()))};
+}
+
 }  // namespace
 
 Result<TrainingSetup> resolve_setup(const Scenario& scenario, bool for_run, const Partition* as) {
   TrainingSetup setup = without_plan(scenario);
-  auto layers = layer_costs(scenario, setup);
-  if (!layers) return layers.problems();
-  if (auto refused = add_stages(scenario, as, *layers, setup)) return *refused;
+  const auto costs = layer_costs(scenario, setup);
+  if (!costs) return costs.problems();
+  std::vector<LayerCosts> layers;
+  if (auto refused = add_stages(scenario, as, *costs, layers, setup)) return *refused;
+  take_mean_peak(scenario, setup);
   if (auto refused = add_order(scenario, for_run, setup)) return *refused;
   const auto ways = ways_to_run(scenario, setup.schedule);
   if (!ways) return ways.problems();
-  return fastest_way(scenario, *layers, setup, *ways);
+  return fastest_way(scenario, layers, setup, *ways);
 }
 
 }  // namespace plumbline

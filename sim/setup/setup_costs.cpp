@@ -80,21 +80,43 @@ std::optional<Diagnostics> add_stage_costs(const Scenario& scenario,
 
 }  // namespace
 
-Result<std::vector<LayerCosts>> layer_costs(const Scenario& scenario, TrainingSetup& setup) {
-  const Profile& profile = scenario.model->profile;
-  SizedCosts sized = costs_at(profile, scenario.micro_batch_size);
-  if (!sized.estimated.empty()) setup.estimated.push_back(sized.estimated);
+Result<DeviceCosts> layer_costs(const Scenario& scenario, TrainingSetup& setup) {
+  DeviceCosts costs;
+  const std::size_t runs = std::max<std::size_t>(1, scenario.unlike.size());
+  for (std::size_t run = 0; run < runs; ++run) {
+    const auto& model = scenario.unlike.empty() ? scenario.model : scenario.unlike[run].model;
+    const Profile& profile = model->profile;
+    SizedCosts sized = costs_at(profile, scenario.micro_batch_size);
+    const bool is_new = std::find(setup.estimated.begin(), setup.estimated.end(),
+                                  sized.estimated) == setup.estimated.end();
+    if (!sized.estimated.empty() && is_new) setup.estimated.push_back(sized.estimated);
+    if (!scenario.unlike.empty()) speed_up(sized.layers, scenario.unlike[run].speed);
+    if (scenario.schedule.slices.count > 1)
+      cut_into_slices(sized.layers, scenario.schedule.slices.count);
+    if (!scenario.neighbours_slow) run_alone(model->graph, profile.slowdown, sized.layers);
+    if (auto refused = check_large_sums(scenario, sized.layers)) return *refused;
+    costs.push_back(std::move(sized.layers));
+  }
   setup.errors = expected_errors(scenario);
   if (setup.errors) setup.estimated.push_back(estimate_of(*setup.errors));
   if (const SliceChoice& slices = scenario.schedule.slices; slices.count > 1) {
-    cut_into_slices(sized.layers, slices.count);
-    for (std::string& note :
-         notes_on(slices, scenario.schedule.recompute.kind, !profile.estimated.empty()))
+    for (std::string& note : notes_on(slices, scenario.schedule.recompute.kind,
+                                      !scenario.model->profile.estimated.empty()))
       setup.notes.push_back(std::move(note));
   }
-  if (!scenario.neighbours_slow) run_alone(scenario.model->graph, profile.slowdown, sized.layers);
-  if (auto refused = check_large_sums(scenario, sized.layers)) return *refused;
-  return std::move(sized.layers);
+  return costs;
+}
+
+std::vector<LayerCosts> on_their_devices(const Scenario& scenario, const DeviceCosts& costs,
+                                         const Partition& partition) {
+  std::vector<LayerCosts> layers = costs.front();
+  if (costs.size() == 1) return layers;
+  for (std::size_t s = 0; s < partition.stages.size(); ++s) {
+    const auto run = run_of_stage(scenario, s, partition.stages[s].devices);
+    for (const LayerId layer : partition.stages[s].layers)
+      layers[layer.value] = costs[*run][layer.value];
+  }
+  return layers;
 }
 
 std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<LayerCosts>& layers,

@@ -8,15 +8,20 @@
 #include <vector>
 
 #include "models/profile/profile.h"
+#include "sim/scenario/placement.h"
 #include "sim/scenario/scenario.h"
 #include "sim/setup/training_setup.h"
 
 namespace plumbline {
 
-/// The costs of each layer for a micro-batch of the scenario's size, or for a slice of one. `setup`
-/// gets what is to be told of them: values that are estimated, expected errors, notes on slices.
-/// Errors: costs whose sums do not fit into 64 bits.
-Result<std::vector<LayerCosts>> layer_costs(const Scenario& scenario, TrainingSetup& setup);
+/// The costs of each layer on each run of devices, for a micro-batch of the scenario's size, or for
+/// a slice of one. `setup` gets what is to be told of them: values that are estimated, expected
+/// errors, notes on slices. Errors: costs whose sums do not fit into 64 bits.
+Result<DeviceCosts> layer_costs(const Scenario& scenario, TrainingSetup& setup);
+
+/// The costs of each layer on the devices of its stage.
+std::vector<LayerCosts> on_their_devices(const Scenario& scenario, const DeviceCosts& costs,
+                                         const Partition& partition);
 
 /// Adds the costs of stages, which depend on the order of their ops, their slow-down by neighbours,
 /// and their buckets. Requires: partition and schedule. Errors: costs whose sums do not fit into 64

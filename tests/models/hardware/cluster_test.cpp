@@ -35,6 +35,37 @@ TEST_CASE(
   CHECK(cluster.path({1}, {4}).out == Card{1, 0, true});
 }
 
+TEST_CASE("runs of devices have their own memory and links, and pairs theirs") {
+  const Link slow{Duration{9}, BytesPerSecond{1}};
+  const Link inner{Duration{1}, BytesPerSecond{100}};
+  const Link special{Duration{2}, BytesPerSecond{7}};
+  Cluster cluster = flat_cluster(5, slow, Bytes{50});
+  CHECK(cluster.memory_of({4}) == Bytes{50});
+  CHECK(cluster.least_memory() == Bytes{50});
+  CHECK_FALSE(cluster.has_own_links());
+  cluster.runs = {{"fast", 2, Bytes{80}, inner}, {"slow", 3, Bytes{40}, std::nullopt}};
+  CHECK(cluster.run_of({1}) == 0);
+  CHECK(cluster.run_of({2}) == 1);
+  CHECK(cluster.memory_of({1}) == Bytes{80});
+  CHECK(cluster.memory_of({4}) == Bytes{40});
+  CHECK(cluster.least_memory() == Bytes{40});
+  CHECK(cluster.has_own_links());
+  CHECK(cluster.path({0}, {1}).link == inner);
+  CHECK(cluster.path({1}, {2}).link == slow);
+  CHECK(cluster.path({3}, {4}).link == slow);
+  cluster.pair_links = {{{{0}, {1}, {2}}, {{0}, {1}, {2}}, special}, {{{3}}, {{0}, {4}}, inner}};
+  CHECK(cluster.path({0}, {1}).link == special);
+  CHECK(cluster.path({2}, {1}).link == special);
+  CHECK(cluster.path({0}, {3}).link == inner);
+  CHECK(cluster.path({3}, {0}).link == inner);
+  CHECK(cluster.path({1}, {3}).link == slow);
+  // The last entry that has a pair counts.
+  cluster.pair_links.push_back({{{0}}, {{1}}, slow});
+  CHECK(cluster.path({1}, {0}).link == slow);
+  cluster.runs[1].memory.reset();
+  CHECK_FALSE(cluster.least_memory());
+}
+
 TEST_CASE("a ring over cards of their own is as wide as the cards of its members in a group") {
   const Link within{Duration{1}, BytesPerSecond{450}};
   const Link card{Duration{5}, BytesPerSecond{50}};

@@ -16,19 +16,22 @@ namespace {
 
 /// By trying every cut: least maximum, then least sum of squares, then the lexicographically
 /// largest counts.
-std::vector<std::uint32_t> best_of_all_cuts(const std::vector<Duration>& times,
-                                            std::uint32_t stages) {
+std::vector<std::uint32_t> best_of_all_cuts(const std::vector<std::vector<Duration>>& times,
+                                            const std::vector<std::uint32_t>& kinds) {
+  const std::size_t layers = times.front().size();
+  const std::size_t stages = kinds.size();
   std::optional<std::tuple<std::int64_t, std::int64_t, std::vector<std::int64_t>>> best;
   std::vector<std::uint32_t> found, counts;
   const auto search = [&](const auto& self, std::size_t first) -> void {
     if (counts.size() + 1 == stages) {
-      counts.push_back(static_cast<std::uint32_t>(times.size() - first));
+      counts.push_back(static_cast<std::uint32_t>(layers - first));
       std::int64_t max = 0, squares = 0;
       std::vector<std::int64_t> negative;
       std::size_t at = 0;
-      for (const std::uint32_t count : counts) {
+      for (std::size_t s = 0; s < stages; ++s) {
+        const std::uint32_t count = counts[s];
         std::int64_t sum = 0;
-        for (std::uint32_t i = 0; i < count; ++i) sum += times[at++].count();
+        for (std::uint32_t i = 0; i < count; ++i) sum += times[kinds[s]][at++].count();
         max = std::max(max, sum);
         squares += sum * sum;
         negative.push_back(-std::int64_t{count});
@@ -41,7 +44,7 @@ std::vector<std::uint32_t> best_of_all_cuts(const std::vector<Duration>& times,
       counts.pop_back();
       return;
     }
-    for (std::size_t end = first + 1; end + (stages - counts.size() - 1) <= times.size(); ++end) {
+    for (std::size_t end = first + 1; end + (stages - counts.size() - 1) <= layers; ++end) {
       counts.push_back(static_cast<std::uint32_t>(end - first));
       self(self, end);
       counts.pop_back();
@@ -65,7 +68,26 @@ TEST_CASE("the balanced partition equals the best of all cuts, ties included") {
     const auto stages =
         static_cast<std::uint32_t>(dice.roll(1, static_cast<std::int64_t>(times.size())));
     CAPTURE(seed);
-    CHECK(balanced_counts(times, stages) == best_of_all_cuts(times, stages));
+    CHECK(balanced_counts(times, stages) ==
+          best_of_all_cuts({times}, std::vector<std::uint32_t>(stages, 0)));
+  }
+}
+
+TEST_CASE("the balanced partition of unlike stages equals the best of all cuts, ties included") {
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+    test::Dice dice(seed);
+    const auto layers = static_cast<std::size_t>(dice.roll(1, 9));
+    std::vector<std::vector<Duration>> times(static_cast<std::size_t>(dice.roll(1, 3)));
+    for (std::vector<Duration>& of_kind : times) {
+      of_kind.resize(layers);
+      for (Duration& time : of_kind) time = Duration{dice.roll(0, seed % 2 == 0 ? 3 : 40)};
+    }
+    std::vector<std::uint32_t> kinds(
+        static_cast<std::size_t>(dice.roll(1, static_cast<std::int64_t>(layers))));
+    for (std::uint32_t& kind : kinds)
+      kind = static_cast<std::uint32_t>(dice.roll(0, static_cast<std::int64_t>(times.size()) - 1));
+    CAPTURE(seed);
+    CHECK(balanced_counts(times, kinds) == best_of_all_cuts(times, kinds));
   }
 }
 

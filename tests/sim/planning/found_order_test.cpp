@@ -110,7 +110,7 @@ TEST_CASE("no published schedule that fits is faster, whatever the costs") {
     REQUIRE(outcome);
     CHECK(outcome->iteration_time_s == answer->time_s);
     for (const DeviceMetrics& device : outcome->metrics.devices)
-      CHECK(device.span.count() * 1e-9 <= answer->time_s + 1e-12);
+      CHECK(static_cast<double>(device.span.count()) * 1e-9 <= answer->time_s + 1e-12);
   }
 }
 

@@ -1,0 +1,225 @@
+// One reading for each kind of device, and what the readings differ in.
+//
+// SPDX-License-Identifier: MIT
+#include "sim/scenario/unlike_devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/section_reader.h"
+#include "sim/scenario/scenario_format.h"
+
+namespace plumbline {
+namespace {
+
+/// An entry of the list.
+struct DeviceEntry {
+  std::string path;  ///< "cluster.devices[1]".
+  Mark mark;
+  std::string name;
+  std::int64_t count = 1;
+  double speed = 1;
+  const YamlNode* device = nullptr;  ///< Null: that of cluster.device.
+  const YamlNode* memory = nullptr;
+  const YamlNode* link = nullptr;
+};
+
+const YamlNode* value_in(const YamlNode& map, std::string_view key) {
+  const auto at = std::find_if(map.entries.begin(), map.entries.end(),
+                               [&](const YamlNode::Entry& entry) { return entry.key == key; });
+  return at == map.entries.end() ? nullptr : &at->value;
+}
+
+const YamlNode* listed_devices(const YamlNode& root) {
+  const YamlNode* const cluster = value_in(root, "cluster");
+  return cluster ? value_in(*cluster, "devices") : nullptr;
+}
+
+/// The name of a kind: as given, that of its device, or its speed.
+std::string name_of(const DeviceEntry& entry) {
+  if (!entry.name.empty()) return entry.name;
+  std::string name;
+  if (entry.device) {
+    const YamlNode* const preset = value_in(*entry.device, "preset");
+    name = preset ? preset->text : entry.device->text;
+  }
+  if (entry.speed != 1) name += fmt::format("{}{:g}x", name.empty() ? "" : " ", entry.speed);
+  return name.empty() ? "usual" : name;
+}
+
+DeviceEntry read_entry(const YamlNode& node, std::string path, Diagnostics& problems) {
+  DeviceEntry entry;
+  entry.path = std::move(path);
+  entry.mark = node.mark;
+  SectionReader section(node, entry.path, device_run_format(), problems);
+  section.require("count", "how many devices of this kind there are");
+  if (auto name = section.text("name")) entry.name = name->value;
+  if (auto count = section.count("count")) entry.count = count->value;
+  if (auto speed = section.real("speed")) {
+    entry.speed = speed->value;
+    if (speed->value <= 0)
+      section.error(speed->mark,
+                    fmt::format("{}.speed is 0: the devices would never be done", entry.path),
+                    "0.5 takes twice the times of the model");
+  }
+  section.bytes("memory");  // for its errors
+  entry.memory = section.child("memory");
+  entry.device = section.child("device");
+  entry.link = section.child("link");
+  section.finish();
+  return entry;
+}
+
+/// The key of a map; put in front if it is not there.
+YamlNode& put(YamlNode& map, const std::string& key, YamlNode value) {
+  if (YamlNode::Entry* const entry = entry_of(map, key)) return entry->value = std::move(value);
+  const Mark mark = value.mark;
+  map.entries.insert(map.entries.begin(), {key, mark, std::move(value)});
+  return map.entries.front().value;
+}
+
+/// The tree as if all devices were of one kind.
+YamlNode tree_of(const YamlNode& root, const DeviceEntry& entry, std::int64_t devices,
+                 bool with_link) {
+  YamlNode tree = root;
+  YamlNode& cluster = entry_of(tree, "cluster")->value;
+  YamlNode& count = entry_of(cluster, "devices")->value;
+  const Mark mark = count.mark;
+  count = YamlNode{};
+  count.kind = YamlNode::Kind::scalar;
+  count.text = std::to_string(devices);
+  count.mark = mark;
+  if (entry.device) put(cluster, "device", *entry.device);
+  if (entry.memory) put(cluster, "memory", *entry.memory);
+  if (entry.link && with_link) put(cluster, "link", *entry.link);
+  return tree;
+}
+
+/// The mean of a figure over all devices; nothing if some kind does not have it.
+template <typename Figure>
+std::optional<double> mean_over(const std::vector<DeviceEntry>& entries,
+                                const std::vector<Scenario>& kinds, const Figure& figure) {
+  double sum = 0;
+  double devices = 0;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::optional<double> one = figure(kinds[i]);
+    if (!one) return std::nullopt;
+    sum += *one * static_cast<double>(entries[i].count);
+    devices += static_cast<double>(entries[i].count);
+  }
+  return sum / devices;
+}
+
+/// What one device draws and costs, on average over all of them.
+void take_mean_rates(const std::vector<DeviceEntry>& entries, const std::vector<Scenario>& kinds,
+                     CostRates& rates) {
+  const auto power = mean_over(entries, kinds, [](const Scenario& kind) {
+    const auto& given = kind.rates.power;
+    return given ? std::optional(static_cast<double>(given->milliwatts)) : std::nullopt;
+  });
+  rates.power.reset();
+  if (power) rates.power = Power{std::llround(*power)};
+  const auto price = mean_over(entries, kinds, [](const Scenario& kind) {
+    const auto& given = kind.rates.price;
+    return given ? std::optional(given->per_hour) : std::nullopt;
+  });
+  if (price) {
+    rates.price->per_hour = *price;
+  } else {
+    rates.price.reset();
+  }
+}
+
+/// Errors: a memory that is known of some kinds only.
+std::optional<Diagnostic> check_memories(const std::vector<DeviceEntry>& entries,
+                                         const std::vector<Scenario>& kinds) {
+  for (std::size_t i = 1; i < kinds.size(); ++i) {
+    const bool first_has = kinds.front().cluster.memory.has_value();
+    if (kinds[i].cluster.memory.has_value() == first_has) continue;
+    const std::size_t without = first_has ? i : 0;
+    return input_error(entries[without].mark,
+                       fmt::format("{} gives no memory, but {} does", entries[without].path,
+                                   entries[first_has ? 0 : i].path),
+                       "memory: 80 GiB for each, or for none");
+  }
+  return std::nullopt;
+}
+
+/// A remark where the kinds are several devices, but all times are the model's own.
+void note_same_times(const std::vector<DeviceEntry>& entries, const Scenario& first,
+                     std::vector<std::string>& notes) {
+  const bool any_speed = std::any_of(entries.begin(), entries.end(),
+                                     [](const DeviceEntry& entry) { return entry.speed != 1; });
+  const bool any_device =
+      std::any_of(entries.begin(), entries.end(), [](const DeviceEntry& e) { return e.device; });
+  if (any_speed || !any_device || first.estimated_for || first.kernels) return;
+  notes.emplace_back(
+      "the model gives its own times, which hold for every device: cluster.devices[1].speed: 0.5 "
+      "says that one is half as fast");
+}
+
+}  // namespace
+
+bool lists_devices(const YamlNode& root) {
+  const YamlNode* const devices = listed_devices(root);
+  return devices && devices->kind == YamlNode::Kind::sequence;
+}
+
+Result<Scenario> read_unlike_devices(const YamlNode& root,
+                                     const std::function<Result<Scenario>(const YamlNode&)>& read) {
+  Diagnostics problems;
+  const YamlNode& list = *listed_devices(root);
+  if (list.items.empty()) return input_error(list.mark, "cluster.devices is an empty list");
+  std::vector<DeviceEntry> entries;
+  std::int64_t devices = 0;
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    entries.push_back(read_entry(list.items[i], fmt::format("cluster.devices[{}]", i), problems));
+    devices += entries.back().count;
+  }
+  for (const DeviceEntry& entry : entries) {
+    if (!entry.link || !value_in(*value_in(root, "cluster"), "levels")) continue;
+    problems.push_back(input_error(entry.link->mark,
+                                   fmt::format("{}.link stands beside cluster.levels", entry.path),
+                                   "the levels link all devices; cluster.links gives some pairs "
+                                   "links of their own"));
+  }
+  if (!problems.empty()) return problems;
+  if (devices > kMaxDevices) {
+    return input_error(list.mark, fmt::format("cluster.devices are {} devices, more than {}",
+                                              devices, kMaxDevices));
+  }
+  std::vector<Scenario> kinds;
+  std::vector<DeviceRun> runs;
+  for (const DeviceEntry& entry : entries) {
+    auto kind = read(tree_of(root, entry, devices, false));
+    if (!kind) return kind.problems();
+    DeviceRun run{name_of(entry), static_cast<std::uint32_t>(entry.count), kind->cluster.memory,
+                  std::nullopt};
+    if (entry.link) {
+      const auto linked = read(tree_of(root, entry, devices, true));
+      if (!linked) return linked.problems();
+      run.link = linked->cluster.levels.front().link;
+    }
+    runs.push_back(std::move(run));
+    kinds.push_back(*std::move(kind));
+  }
+  if (auto refused = check_memories(entries, kinds)) return *refused;
+  Scenario scenario = kinds.front();
+  scenario.cluster.runs = std::move(runs);
+  scenario.cluster.memory = scenario.cluster.least_memory();
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    scenario.unlike.push_back({kinds[i].model, entries[i].speed, kinds[i].peak});
+    for (std::string& note : kinds[i].notes) {
+      if (std::find(scenario.notes.begin(), scenario.notes.end(), note) == scenario.notes.end())
+        scenario.notes.push_back(std::move(note));
+    }
+  }
+  take_mean_rates(entries, kinds, scenario.rates);
+  note_same_times(entries, kinds.front(), scenario.notes);
+  return scenario;
+}
+
+}  // namespace plumbline
