@@ -48,16 +48,23 @@ Json ops_of(const facade::Run& run) {
 }
 
 /// What the canvas of the HTML report paints: sim/report/report_columns.h, as base64, and how to
-/// take the columns apart; and what a run may take of a device's memory, or null.
+/// take the columns apart; and the memory of the fullest device, or null.
 Json timeline_of(const facade::Run& run) {
   const plumbline::Outcome& outcome = run.inside().with_terms();
   std::string columns;
   const auto layout =
       append_columns(outcome, plumbline::tick_for(outcome.metrics.makespan), columns);
-  const plumbline::Cluster& cluster = outcome.setup.cluster;
+  plumbline::Bytes peak{-1};
+  std::size_t fullest = 0;
+  for (std::size_t slot = 0; slot < outcome.memory.size(); ++slot) {
+    if (outcome.memory[slot].peak.sum() <= peak) continue;
+    peak = outcome.memory[slot].peak.sum();
+    fullest = slot;
+  }
+  const auto limit = outcome.memory_limit(fullest);
   return {{"layout", Json::parse(layout_json(outcome, layout))},
           {"columns", plumbline::base64(columns)},
-          {"memory_limit_bytes", cluster.memory ? Json(cluster.memory->count) : Json(nullptr)}};
+          {"memory_limit_bytes", limit ? Json(limit->count) : Json(nullptr)}};
 }
 
 facade::Input input_of(const Json& question) {

@@ -86,6 +86,10 @@ std::size_t Cluster::run_of(DeviceId device) const {
   return 0;
 }
 
+std::uint32_t Cluster::kind_of(DeviceId device) const {
+  return runs.empty() ? 0 : runs[run_of(device)].kind;
+}
+
 std::optional<Bytes> Cluster::memory_of(DeviceId device) const {
   return runs.empty() ? memory : runs[run_of(device)].memory;
 }
@@ -123,14 +127,14 @@ const Link* Cluster::own_link(DeviceId from, DeviceId to) const {
 Path Cluster::path(DeviceId from, DeviceId to) const {
   PLUMBLINE_CHECK(from != to && from.value < device_count() && to.value < device_count(),
                   from.value, to.value);
-  if (const Link* const own = own_link(from, to)) return {*own, std::nullopt, std::nullopt};
+  if (const Link* const own = own_link(from, to)) return {*own, std::nullopt, std::nullopt, true};
   const std::uint32_t level = crossed_level(from, to);
   if (level == 0 || levels[level].own_cards)
-    return {levels[level].link, std::nullopt, std::nullopt};
+    return {levels[level].link, std::nullopt, std::nullopt, false};
   std::uint32_t size = 1;  // devices in each group below that level
   for (std::uint32_t inner = 0; inner < level; ++inner) size *= levels[inner].size;
   return {levels[level].link, Card{level, from.value / size, true},
-          Card{level, to.value / size, false}};
+          Card{level, to.value / size, false}, false};
 }
 
 std::vector<Path> Cluster::ring(const std::vector<DeviceId>& members) const {

@@ -83,12 +83,14 @@ struct Path {
   /// The cards of the sender and the receiver; nothing inside the innermost level.
   std::optional<Card> out;
   std::optional<Card> in;
+  bool own = false;  ///< The link is the pair's own, or that of its run, and no level's.
 };
 
 /// Consecutive devices that are alike, in a cluster whose devices are not all alike.
 struct DeviceRun {
   std::string name;  ///< Of its kind: "h100-sxm", "half as fast".
   std::uint32_t count = 1;
+  std::uint32_t kind = 0;       ///< The first run of the same kind; they differ in links alone.
   std::optional<Bytes> memory;  ///< Per device, without the reserve; nothing = not checked.
   std::optional<Link> link;     ///< Between two of them; nothing = that of the levels.
 };
@@ -114,6 +116,8 @@ struct Cluster {
 
   /// The run of a device. Requires: devices are not all alike.
   std::size_t run_of(DeviceId device) const;
+  /// The kind of a device, which is the number of a run; 0 where all devices are alike.
+  std::uint32_t kind_of(DeviceId device) const;
   /// The memory of a device, without the reserve; nothing = not checked.
   std::optional<Bytes> memory_of(DeviceId device) const;
   /// The least memory of all devices; nothing = some device's is not checked.

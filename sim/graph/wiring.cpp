@@ -102,8 +102,8 @@ void Wiring::add_boundary(std::uint32_t boundary, Bytes bytes) {
 Wiring::Route Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes bytes) {
   const std::uint32_t index = channel(from, to);
   const Path& path = graph_.channels[index].path;
-  const bool own = options_.blocking && options_.blocking_link && !path.out;
-  const Link& link = own ? *options_.blocking_link : path.link;
+  const bool blocks = options_.blocking && options_.blocking_link && !path.out && !path.own;
+  const Link& link = blocks ? *options_.blocking_link : path.link;
   const TransferTime time = link.time_of(bytes);
   const Duration latency = time.latency + options_.overheads.hand_over;
   if (options_.blocking) {

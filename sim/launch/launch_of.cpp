@@ -46,6 +46,7 @@ class LaunchMaker {
                          "a launcher is told of a model by its config.json, and this one has none",
                          "model.huggingface: config.json");
     set_model();
+    if (auto wrong = check_devices()) return *std::move(wrong);
     set_gpus();
     if (auto wrong = set_stages()) return *std::move(wrong);
     set_recomputation();
@@ -78,6 +79,17 @@ class LaunchMaker {
     launch().expert_tensor = options.expert_parallel > 1 ? options.expert_tensor_parallel : 1;
     launch().dispatch_per_server =
         options.expert_parallel > 1 && options.dispatch != dispatch_of(kDispatches[0]);
+  }
+
+  /// Launchers number ranks along the pipeline, and know one kind of device.
+  std::optional<Diagnostic> check_devices() const {
+    if (setup_.cluster.runs.empty() && scenario_.plan.device_order.empty()) return std::nullopt;
+    return input_error(
+        scenario_.cluster_mark,
+        "a launcher numbers its ranks along the pipeline, on devices that are alike, "
+        "and these are not",
+        "cluster.devices: 8, without plan.devices: auto; then give the launcher its "
+        "hosts in the order of the pipeline");
   }
 
   void set_gpus() {

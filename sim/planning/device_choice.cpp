@@ -9,12 +9,11 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
 #include "base/quantity.h"
-#include "sim/setup/resolve_setup.h"
+#include "sim/scenario/placement.h"
 
 namespace plumbline {
 namespace {
@@ -22,68 +21,99 @@ namespace {
 /// The device of each place in the pipeline.
 using Arrangement = std::vector<std::uint32_t>;
 
-/// The devices of one copy by their run, ascending. A device whose copies are of several runs is
+/// The devices of one copy by their run, ascending. A device whose copies are of several kinds is
 /// left out.
 std::vector<Arrangement> devices_by_run(const Scenario& scenario) {
   const Cluster& cluster = scenario.cluster;
   const auto copies = static_cast<std::uint32_t>(scenario.copies);
   std::vector<Arrangement> by_run(std::max<std::size_t>(1, cluster.runs.size()));
   for (std::uint32_t device = 0; device < cluster.device_count() / copies; ++device) {
-    if (cluster.runs.empty()) {
-      by_run.front().push_back(device);
-      continue;
-    }
-    const std::size_t run = cluster.run_of({device * copies});
-    if (cluster.run_of({device * copies + copies - 1}) == run) by_run[run].push_back(device);
+    const DeviceId first{device * copies};
+    bool is_alike = true;
+    for (std::uint32_t copy = 1; copy < copies; ++copy)
+      is_alike = is_alike && cluster.kind_of({first.value + copy}) == cluster.kind_of(first);
+    if (is_alike) by_run[cluster.runs.empty() ? 0 : cluster.run_of(first)].push_back(device);
   }
   return by_run;
 }
 
-/// Adds all arrangements of `places` devices; false: there are more than can be tried.
-bool add_all(const std::vector<Arrangement>& by_run, std::size_t places,
-             std::vector<std::size_t>& used, Arrangement& begun, std::vector<Arrangement>& all) {
-  if (begun.size() == places) {
-    all.push_back(begun);
-    return all.size() <= kMaxArrangements;
-  }
-  for (std::size_t run = 0; run < by_run.size(); ++run) {
-    if (used[run] == by_run[run].size()) continue;
-    begun.push_back(by_run[run][used[run]++]);
-    const bool goes_on = add_all(by_run, places, used, begun, all);
-    begun.pop_back();
-    --used[run];
-    if (!goes_on) return false;
-  }
-  return true;
-}
+/// Arrangements of `places` devices, run by run.
+class Arranging {
+ public:
+  Arranging(std::vector<Arrangement> by_run, std::size_t places)
+      : by_run_(std::move(by_run)), places_(places), used_(by_run_.size(), 0) {}
 
-/// Those in which the devices of a run follow each other.
-std::vector<Arrangement> in_blocks(const std::vector<Arrangement>& by_run, std::size_t places) {
-  std::vector<std::size_t> runs(by_run.size());
-  std::iota(runs.begin(), runs.end(), std::size_t{0});
-  std::set<Arrangement> known;
-  std::vector<Arrangement> all;
-  do {
-    Arrangement one;
-    for (const std::size_t run : runs) {
-      const std::size_t more = std::min(by_run[run].size(), places - one.size());
-      one.insert(one.end(), by_run[run].begin(),
-                 by_run[run].begin() + static_cast<std::ptrdiff_t>(more));
+  std::vector<Arrangement> run() {
+    std::size_t devices = 0;
+    for (const Arrangement& one : by_run_) devices += one.size();
+    if (devices < places_) return {};
+    if (add_all()) return std::move(found_);
+    found_.clear();
+    begun_.clear();
+    used_.assign(by_run_.size(), 0);
+    add_blocks(false);
+    add_blocks(true);
+    return std::move(found_);
+  }
+
+ private:
+  /// Adds all arrangements; false: there are more than can be tried.
+  bool add_all() {
+    if (begun_.size() == places_) {
+      found_.push_back(begun_);
+      return found_.size() <= kMaxArrangements;
     }
-    if (one.size() == places && known.insert(one).second) all.push_back(std::move(one));
-  } while (all.size() < kMaxArrangements && std::next_permutation(runs.begin(), runs.end()));
-  return all;
-}
+    for (std::size_t run = 0; run < by_run_.size(); ++run) {
+      if (used_[run] == by_run_[run].size()) continue;
+      begun_.push_back(by_run_[run][used_[run]++]);
+      const bool goes_on = add_all();
+      begun_.pop_back();
+      --used_[run];
+      if (!goes_on) return false;
+    }
+    return true;
+  }
+
+  /// Adds those in which the devices of a run follow each other; mirrored: in both halves of the
+  /// pipeline, from its ends to its middle, as pipelines in two directions need it.
+  void add_blocks(bool mirrored) {
+    const std::size_t needed = mirrored ? places_ / 2 : places_;
+    if (mirrored && places_ % 2 != 0) return;
+    if (begun_.size() == needed) {
+      Arrangement one = begun_;
+      if (mirrored) one.insert(one.end(), ends_.rbegin(), ends_.rend());
+      if (found_.size() < kMaxArrangements) found_.push_back(std::move(one));
+      return;
+    }
+    for (std::size_t run = 0; run < by_run_.size() && found_.size() < kMaxArrangements; ++run) {
+      const Arrangement& devices = by_run_[run];
+      const std::size_t held = mirrored ? devices.size() / 2 : devices.size();
+      if (used_[run] > 0 || held == 0) continue;
+      const std::size_t more = std::min(held, needed - begun_.size());
+      const auto middle = devices.begin() + static_cast<std::ptrdiff_t>(more);
+      begun_.insert(begun_.end(), devices.begin(), middle);
+      if (mirrored) ends_.insert(ends_.end(), middle, middle + static_cast<std::ptrdiff_t>(more));
+      used_[run] = more;
+      add_blocks(mirrored);
+      used_[run] = 0;
+      begun_.resize(begun_.size() - more);
+      if (mirrored) ends_.resize(ends_.size() - more);
+    }
+  }
+
+  std::vector<Arrangement> by_run_;
+  std::size_t places_;
+  std::vector<std::size_t> used_;  ///< Of each run.
+  Arrangement begun_;
+  Arrangement ends_;  ///< From the end of the pipeline, where it is mirrored.
+  std::vector<Arrangement> found_;
+};
 
 /// The arrangements to try, that of the devices' numbers first.
 std::vector<Arrangement> arrangements(const Scenario& scenario, std::size_t places) {
   Arrangement numbered(places);
   std::iota(numbered.begin(), numbered.end(), std::uint32_t{0});
-  const std::vector<Arrangement> by_run = devices_by_run(scenario);
-  std::vector<std::size_t> used(by_run.size(), 0);
-  Arrangement begun;
-  std::vector<Arrangement> all;
-  if (!add_all(by_run, places, used, begun, all)) all = in_blocks(by_run, places);
+  std::vector<Arrangement> all = Arranging(devices_by_run(scenario), places).run();
   std::erase(all, numbered);
   all.insert(all.begin(), std::move(numbered));
   return all;
@@ -91,20 +121,19 @@ std::vector<Arrangement> arrangements(const Scenario& scenario, std::size_t plac
 
 class DeviceSearch {
  public:
-  DeviceSearch(Scenario scenario, const TryDevices& attempt)
-      : scenario_(std::move(scenario)), attempt_(attempt) {
+  DeviceSearch(Scenario scenario, const TryDevices& attempt, const TryDevices& careful)
+      : scenario_(std::move(scenario)), attempt_(attempt), careful_(careful) {
     scenario_.plan.devices_open = false;
   }
 
   Result<ChosenDevices> run() {
-    Scenario probe = scenario_;  // its stages do not depend on what is recomputed
-    probe.schedule.recompute = {};
-    const auto setup = resolve_setup(probe, /*for_run=*/false);
-    if (!setup) return setup.problems();
-    const std::size_t places = setup->devices.back().value + std::size_t{1};
-    for (const Arrangement& one : arrangements(scenario_, places)) take_if_better(one);
-    if (scenario_.cluster.has_own_links() || scenario_.cluster.levels.size() > 1) exchange();
+    const auto places = places_in_pipeline(scenario_);
+    if (!places) return places.problems();
+    for (const Arrangement& one : arrangements(scenario_, *places)) take_if_better(one);
+    // Devices of one run differ only in the links that they have by their numbers.
+    if (!scenario_.cluster.pair_links.empty() || scenario_.cluster.levels.size() > 1) exchange();
     if (!best_) return problems_;
+    if (careful_) decide();
     scenario_.plan.device_order = order_;
     return ChosenDevices{std::move(scenario_), text()};
   }
@@ -120,13 +149,40 @@ class DeviceSearch {
       return false;
     }
     if (is_first) numbered_ = *tried;
-    const auto rank = [](const TriedDevices& run) {
-      return std::tuple(!run.fits, run.time_s, run.peak_memory);
-    };
-    if (best_ && !(rank(*tried) < rank(*best_))) return false;
-    best_ = *tried;
+    ranked_.emplace_back(*tried, one);
+    return take_if_first(*tried, one);
+  }
+
+  static bool is_better(const TriedDevices& a, const TriedDevices& b) {
+    return std::tuple(!a.fits, a.time_s, a.peak_memory) <
+           std::tuple(!b.fits, b.time_s, b.peak_memory);
+  }
+
+  bool take_if_first(const TriedDevices& tried, const Arrangement& one) {
+    if (best_ && !is_better(tried, *best_)) return false;
+    best_ = tried;
     order_ = one;
     return true;
+  }
+
+  /// Tries the best few, and the one in the order of the numbers, once more.
+  void decide() {
+    std::stable_sort(ranked_.begin(), ranked_.end(),
+                     [](const auto& a, const auto& b) { return is_better(a.first, b.first); });
+    ranked_.resize(std::min(ranked_.size(), kFinalists));
+    if (numbered_) {
+      Arrangement numbered(order_.size());
+      std::iota(numbered.begin(), numbered.end(), std::uint32_t{0});
+      ranked_.emplace_back(*numbered_, std::move(numbered));
+    }
+    best_.reset();
+    for (const auto& [before, one] : ranked_) {
+      scenario_.plan.device_order = one;
+      const auto again = careful_(scenario_);
+      const TriedDevices tried = again ? *again : before;
+      if (numbered_ && &one == &ranked_.back().second) numbered_ = tried;
+      take_if_first(tried, one);
+    }
   }
 
   /// Exchanges two devices, or one for a device that is not in use, as long as that helps.
@@ -154,6 +210,7 @@ class DeviceSearch {
   std::string text() const {
     constexpr std::size_t shown = 16;
     const auto last = order_.begin() + static_cast<std::ptrdiff_t>(std::min(shown, order_.size()));
+    if (count_ == 1) return "there is only one arrangement";
     std::string text =
         fmt::format("{}{} along the pipeline, the best of {} arrangement{}",
                     fmt::join(order_.begin(), last, ", "), order_.size() > shown ? ", ..." : "",
@@ -162,12 +219,14 @@ class DeviceSearch {
     if (!numbered_) return text + "; in the order of their numbers they cannot run";
     if (numbered_->time_s == best_->time_s && numbered_->fits == best_->fits) return text;
     if (!numbered_->fits) return text + "; in the order of their numbers it does not fit";
-    return text + fmt::format("; in the order of their numbers {:.1f} % longer",
+    return text + fmt::format("; in the order of their numbers it takes {:.1f} % longer",
                               100 * (numbered_->time_s / best_->time_s - 1));
   }
 
   Scenario scenario_;
   const TryDevices& attempt_;
+  const TryDevices& careful_;
+  std::vector<std::pair<TriedDevices, Arrangement>> ranked_;  ///< Those that can run.
   std::optional<TriedDevices> best_;
   std::optional<TriedDevices> numbered_;  ///< In the order of the devices' numbers.
   Arrangement order_;                     ///< The best.
@@ -177,8 +236,9 @@ class DeviceSearch {
 
 }  // namespace
 
-Result<ChosenDevices> choose_devices(Scenario scenario, const TryDevices& attempt) {
-  return DeviceSearch(std::move(scenario), attempt).run();
+Result<ChosenDevices> choose_devices(Scenario scenario, const TryDevices& attempt,
+                                     const TryDevices& careful) {
+  return DeviceSearch(std::move(scenario), attempt, careful).run();
 }
 
 }  // namespace plumbline

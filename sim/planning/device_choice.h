@@ -26,15 +26,19 @@ struct ChosenDevices {
   std::string text;
 };
 
-/// The most arrangements that are tried.
+/// The most arrangements that are tried, and those of them that are tried once more.
 inline constexpr std::size_t kMaxArrangements = 1000;
+inline constexpr std::size_t kFinalists = 8;
 
 /// Decides plan.devices: auto by trying arrangements. The best are those that fit, then the
 /// fastest, then those with the least memory, then the one that is tried first, which is that of
 /// the devices' numbers. Devices of one run are alike, so arrangements differ in the runs along the
 /// pipeline: all of them, or if these are more than kMaxArrangements, those in which the devices of
-/// a run follow each other. Where links differ, too, pairs of devices are then exchanged as long as
-/// that helps. Errors: those of the first arrangement, if none can run.
-Result<ChosenDevices> choose_devices(Scenario scenario, const TryDevices& attempt);
+/// a run follow each other. Where links differ by the devices' numbers, too, pairs of devices are
+/// then exchanged as long as that helps. With `careful`, which may be slower and closer to the
+/// truth, the best few are then tried once more, and decide. Errors: those of the first
+/// arrangement, if none can run.
+Result<ChosenDevices> choose_devices(Scenario scenario, const TryDevices& attempt,
+                                     const TryDevices& careful = {});
 
 }  // namespace plumbline

@@ -213,16 +213,18 @@ Result<OrderAnswer> answer_on_devices(const Scenario& scenario, const std::atomi
 /// The answer for a placement. Where the devices are open, they are chosen by short searches.
 Result<OrderAnswer> answer_placement(const Scenario& scenario, const std::atomic<bool>* stop) {
   if (!scenario.plan.devices_open) return answer_on_devices(scenario, stop);
-  const auto attempt = [&](const Scenario& one) -> Result<TriedDevices> {
-    Scenario quick = one;
-    quick.schedule.wish->effort /= 32;
-    quick.noise.reset();
-    if (quick.plan.goes_with_order()) quick.plan.partition = PartitionRule::balanced;
-    const auto answer = answer_given(std::move(quick), stop);
-    if (!answer) return answer.problems();
-    return TriedDevices{answer->fits, answer->time_s, answer->peak_memory};
+  const auto attempt_with = [&](double share) {
+    return [share, stop](const Scenario& one) -> Result<TriedDevices> {
+      Scenario quick = one;
+      quick.schedule.wish->effort *= share;
+      quick.noise.reset();
+      if (quick.plan.goes_with_order()) quick.plan.partition = PartitionRule::balanced;
+      const auto answer = answer_given(std::move(quick), stop);
+      if (!answer) return answer.problems();
+      return TriedDevices{answer->fits, answer->time_s, answer->peak_memory};
+    };
   };
-  auto chosen = choose_devices(scenario, attempt);
+  auto chosen = choose_devices(scenario, attempt_with(1.0 / 32), attempt_with(0.5));
   if (!chosen) return chosen.problems();
   auto answer = answer_on_devices(chosen->scenario, stop);
   if (answer) answer->devices = std::move(chosen->text);
@@ -257,11 +259,7 @@ void keep_better(OrderAnswer& best, OrderAnswer other) {
 }  // namespace
 
 Result<OrderAnswer> answer_order(Scenario scenario, const std::atomic<bool>* stop) {
-  if (scenario.plan.is_planned()) {
-    return input_error(scenario.plan.partition_mark,
-                       "a planned partition does not go with the schedule 'auto'",
-                       "plan.partition: auto chooses it with the order");
-  }
+  if (auto refused = check_open_order(scenario)) return *refused;
   const auto others = std::exchange(scenario.schedule.wish->others, nullptr);
   if (!others) return answer_placement(scenario, stop);
   auto best = answer_placement(scenario, stop);
@@ -287,6 +285,7 @@ std::string gap_text(const OrderAnswer& answer) {
   std::string where;
   if (answer.partition)
     where = answer.placements.empty() ? " of this partition" : " of these partitions";
+  if (!answer.devices.empty()) where += " on these devices";
   if (!answer.problem.limits.empty()) where += " within this memory";
   if (answer.gap() <= 5e-7) return fmt::format("no order{} is faster", where);
   return fmt::format("at most {:.{}f} % above any order{}", 100 * answer.gap(),

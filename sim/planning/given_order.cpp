@@ -22,29 +22,6 @@
 namespace plumbline {
 namespace {
 
-/// Errors: what the search does not go with.
-std::optional<Diagnostic> check_open(const Scenario& scenario) {
-  const ScheduleChoice& choice = scenario.schedule;
-  if (choice.recompute.as_few_as_fit()) {
-    return input_error(choice.recompute.layers_mark,
-                       "schedule.recompute_layers: fit does not go with the schedule 'auto'",
-                       "the order uses the memory that there is: take a number of layers, or all");
-  }
-  if (choice.overlaps_pairs) {
-    return input_error(choice.pairs_mark,
-                       "schedule.pairs: overlapped does not go with the schedule 'auto'",
-                       "it searches orders of ops that run one after the other");
-  }
-  const double ops = 3.0 * stage_count(scenario) * choice.micro_batches;
-  if (ops > static_cast<double>(kMaxOpsToOrder)) {
-    return input_error(choice.micro_batches_mark,
-                       fmt::format("the schedule 'auto' has {:.0f} ops to order, more than {}", ops,
-                                   kMaxOpsToOrder),
-                       "fewer micro-batches or stages");
-  }
-  return std::nullopt;
-}
-
 /// The error of a device without room for one micro-batch.
 Diagnostic lack_error(const Outcome& outcome, const OrderLack& lack, bool in_bytes,
                       const Scenario& scenario) {
@@ -252,6 +229,33 @@ void choose_for_noise(const NoiseSection& noise, const OrderSearchOptions& optio
 
 }  // namespace
 
+std::optional<Diagnostic> check_open_order(const Scenario& scenario) {
+  const ScheduleChoice& choice = scenario.schedule;
+  if (scenario.plan.is_planned()) {
+    return input_error(scenario.plan.partition_mark,
+                       "a planned partition does not go with the schedule 'auto'",
+                       "plan.partition: auto chooses it with the order");
+  }
+  if (choice.recompute.as_few_as_fit()) {
+    return input_error(choice.recompute.layers_mark,
+                       "schedule.recompute_layers: fit does not go with the schedule 'auto'",
+                       "the order uses the memory that there is: take a number of layers, or all");
+  }
+  if (choice.overlaps_pairs) {
+    return input_error(choice.pairs_mark,
+                       "schedule.pairs: overlapped does not go with the schedule 'auto'",
+                       "it searches orders of ops that run one after the other");
+  }
+  const double ops = 3.0 * stage_count(scenario) * choice.micro_batches;
+  if (ops > static_cast<double>(kMaxOpsToOrder)) {
+    return input_error(choice.micro_batches_mark,
+                       fmt::format("the schedule 'auto' has {:.0f} ops to order, more than {}", ops,
+                                   kMaxOpsToOrder),
+                       "fewer micro-batches or stages");
+  }
+  return std::nullopt;
+}
+
 void sort_named(OrderAnswer& answer) {
   std::stable_sort(answer.named.begin(), answer.named.end(),
                    [](const NamedOrder& a, const NamedOrder& b) { return a.time_s < b.time_s; });
@@ -270,7 +274,7 @@ double order_time_s(const Outcome& outcome) {
 }
 
 Result<AskedOrder> ask_order(Scenario scenario) {
-  if (auto refused = check_open(scenario)) return *refused;
+  if (auto refused = check_open_order(scenario)) return *refused;
   Scenario calm = scenario;
   calm.noise.reset();
   auto stand_in = predict_resolved(calm, Evaluation::fastest);

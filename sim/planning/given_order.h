@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 
 #include "sim/planning/found_order.h"
 
@@ -16,6 +17,9 @@ struct AskedOrder {
   OrderProblem problem;
   OrderBound bound;
 };
+
+/// The error of what no order is searched for, if there is one: see answer_order().
+std::optional<Diagnostic> check_open_order(const Scenario& scenario);
 
 /// The question of a scenario that leaves its order open. Errors: those of answer_order(), found
 /// before the search.

@@ -47,15 +47,20 @@ OrderLimit limit_in_bytes(const Outcome& outcome, const OrderProblem& problem) {
   return limit;
 }
 
-/// What follows the ops of each slot in any order: the updates, and the overhead of an iteration.
-std::vector<OrderTime> after_ops(const OpGraph& graph, std::uint32_t slots) {
-  const OrderTime overhead = graph.cost(graph.mini_batches.front().gate).hold.count();
-  std::vector<OrderTime> after(slots, overhead);
+/// What follows the ops of each device in any order: the updates, and the overhead of an iteration.
+/// Of several copies of a device, the most.
+std::vector<OrderTime> after_ops(const OpGraph& graph, std::uint32_t devices) {
+  std::vector<OrderTime> updates(graph.slots(), 0);
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const std::uint32_t slot = graph.nodes[node].resource;
-    if (graph.activities[node].kind == ActivityKind::update && slot < slots)
-      after[slot] += graph.cost(node).hold.count();
+    if (graph.activities[node].kind == ActivityKind::update && slot < graph.slots())
+      updates[slot] += graph.cost(node).hold.count();
   }
+  const std::uint32_t copies = graph.slots() / devices;
+  const OrderTime overhead = graph.cost(graph.mini_batches.front().gate).hold.count();
+  std::vector<OrderTime> after(devices, overhead);
+  for (std::uint32_t slot = 0; slot < graph.slots(); ++slot)
+    after[slot / copies] = std::max(after[slot / copies], overhead + updates[slot]);
   return after;
 }
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/engine/simulate.h"
 #include "sim/graph/lower.h"
 #include "sim/prediction/uncertainty.h"
@@ -15,7 +17,10 @@ namespace {
 /// Whether the work of other devices makes transfers longer.
 bool has_busy_links(const TrainingSetup& setup) {
   const auto& own = setup.rules.blocking_link;
-  return !setup.cluster.levels.front().link.busy.empty() || (own && !own->busy.empty());
+  const std::vector<DeviceRun>& runs = setup.cluster.runs;
+  return !setup.cluster.levels.front().link.busy.empty() || (own && !own->busy.empty()) ||
+         std::any_of(runs.begin(), runs.end(),
+                     [](const DeviceRun& run) { return run.link && !run.link->busy.empty(); });
 }
 
 /// Whether the first copy can stand for all. Runs in which copies differ by noise or neighbours are

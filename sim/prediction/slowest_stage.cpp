@@ -185,7 +185,8 @@ std::optional<SlowestStage> slowest_stage(const Outcome& p) {
   }
   const std::size_t slot = is_device ? longest : shape.stage_slots[found.stage].front();
   found.device = p.setup.devices[slot].value * p.setup.copies();
-  found.why = Reason(p.setup, found.stage).text();
+  // Where devices differ, the layers alone do not say why.
+  if (p.setup.cluster.runs.empty()) found.why = Reason(p.setup, found.stage).text();
   return found;
 }
 

@@ -48,7 +48,9 @@ std::string html_report(const std::vector<ComparedRun>& runs,
   std::string memories;
   for (const ComparedRun& run : runs) {
     const char* separator = layouts.empty() ? "" : ",\n";
-    const bool limited = run.outcome && run.outcome->setup.cluster.memory;
+    // Where devices are of several kinds, no one line is the limit of all.
+    const bool limited =
+        run.outcome && run.outcome->setup.cluster.memory && run.outcome->setup.cluster.runs.empty();
     limits +=
         fmt::format("{}{}", separator,
                     limited ? std::to_string(run.outcome->setup.cluster.memory->count) : "null");

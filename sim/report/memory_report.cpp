@@ -142,8 +142,9 @@ std::string memory_json(const Outcome& p, const std::vector<WayToFit>& ways,
                      {"kind", "memory"},
                      {"tool", {{"name", "plumbline"}, {"version", version}}},
                      {"scenario", p.setup.name},
-                     {"memory_limit_bytes",
-                      p.setup.cluster.memory ? Json(p.setup.cluster.memory->count) : Json(nullptr)},
+                     {"memory_limit_bytes", p.setup.cluster.memory && p.setup.cluster.runs.empty()
+                                                ? Json(p.setup.cluster.memory->count)
+                                                : Json(nullptr)},
                      {"iteration_time_s", p.iteration_time_s},
                      {"fits", or_null(p.fits())},
                      {"devices", std::move(devices)},

@@ -21,7 +21,7 @@ class ClusterReader {
       : section_(section), problems_(problems) {}
 
   ClusterChoice read() {
-    const auto devices = section_.count("devices");
+    const auto devices = read_count_of_devices();
     choice_.mark = section_.mark_of("devices");
     if (auto kind = section_.choice("slowdown", "kind of slow-down"))
       choice_.neighbours_slow = kind->value == "measured";
@@ -46,6 +46,16 @@ class ClusterReader {
   }
 
  private:
+  /// A list has been replaced by its number of devices.
+  std::optional<Marked<std::int64_t>> read_count_of_devices() {
+    const YamlNode* const node = section_.child("devices");
+    if (!node || node->kind != YamlNode::Kind::map) return section_.count("devices");
+    section_.error(node->mark, "cluster.devices is a map, where a whole number or a list is wanted",
+                   "devices: 8, or kinds of devices: [{device: h100-sxm, count: 4}, {count: 4, "
+                   "speed: 0.5}]");
+    return std::nullopt;
+  }
+
   void read_gpus() {
     choice_.gpus = section_.count("gpus");
     choice_.gpus_per_server = section_.count("gpus_per_server");
@@ -144,6 +154,12 @@ class ClusterReader {
     for (const std::int64_t number : numbers.value_or(std::vector<std::int64_t>{}))
       devices.push_back({static_cast<std::uint32_t>(number)});
     std::sort(devices.begin(), devices.end());
+    const std::size_t least = key == "among" ? 2 : 1;
+    if (numbers && devices.size() < least)
+      section.error(section.mark_of(key),
+                    fmt::format("{} has {} device{}", section.path_of(key), devices.size(),
+                                devices.size() == 1 ? "" : "s"),
+                    least == 2 ? "two or more: each pair of them has this link" : "one or more");
     if (std::adjacent_find(devices.begin(), devices.end()) != devices.end())
       section.error(section.mark_of(key),
                     fmt::format("{} names a device twice", section.path_of(key)));
@@ -156,6 +172,8 @@ class ClusterReader {
       return;
     }
     const std::vector<YamlNode>* nodes = section_.list("links");
+    if (nodes && nodes->empty())
+      section_.error(section_.mark_of("links"), "cluster.links is an empty list");
     for (std::size_t i = 0; nodes && i < nodes->size(); ++i) {
       SectionReader section((*nodes)[i], fmt::format("cluster.links[{}]", i), pair_link_format(),
                             problems_);
@@ -175,6 +193,13 @@ class ClusterReader {
         section.require("to", "the devices at the other end");
         pair.from = device_list(section, "from");
         pair.to = device_list(section, "to");
+        for (const DeviceId device : pair.from) {
+          if (std::binary_search(pair.to.begin(), pair.to.end(), device))
+            section.error(section.mark_of("to"),
+                          fmt::format("{} has device {}, which stands in from, too",
+                                      section.path_of("to"), device.value),
+                          "among: all pairs of some devices");
+        }
       }
       pair.link = read_link_keys(section);
       section.finish();

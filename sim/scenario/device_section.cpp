@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/quantity.h"
 #include "base/section_reader.h"
 
 namespace plumbline {
@@ -114,15 +115,23 @@ std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& pro
 }
 
 void keep_preset(YamlNode& root, const YamlOverride& change) {
-  const std::vector<std::string> of_device = {"cluster", "device"};
-  if (change.path.size() <= of_device.size()) return;
+  // cluster.device, or the device of an element of cluster.devices
+  const bool is_listed = change.path.size() > 1 && change.path[1].text == "devices";
+  const std::size_t depth_of_device = is_listed ? 4 : 2;
+  if (change.path.size() <= depth_of_device || change.path[0].text != "cluster" ||
+      change.path[depth_of_device - 1].text != "device")
+    return;
   YamlNode* node = &root;
-  for (std::size_t depth = 0; depth < of_device.size(); ++depth) {
-    if (change.path[depth].text != of_device[depth]) return;
-    const auto entry =
-        std::find_if(node->entries.begin(), node->entries.end(),
-                     [&](const YamlNode::Entry& e) { return e.key == of_device[depth]; });
-    if (entry == node->entries.end()) return;
+  for (std::size_t depth = 0; depth < depth_of_device; ++depth) {
+    const std::string& key = change.path[depth].text;
+    if (node->kind == YamlNode::Kind::sequence) {
+      const auto index = parse_count(key);
+      if (!index.value || *index.value >= static_cast<std::int64_t>(node->items.size())) return;
+      node = &node->items[static_cast<std::size_t>(*index.value)];
+      continue;
+    }
+    YamlNode::Entry* const entry = entry_of(*node, key);
+    if (!entry) return;
     node = &entry->value;
   }
   if (node->kind != YamlNode::Kind::scalar) return;

@@ -50,8 +50,11 @@ std::vector<std::string> omissions(const ClusterChoice& cluster, const DeviceGro
                           cluster.cluster.levels.size() == 1 && cluster.device;
   if (free_links && devices > 1)
     notes.emplace_back(
-        "cluster.link is not given: transfers between devices take no time (link: device or "
-        "network takes the device's own)");
+        cluster.cluster.has_own_links()
+            ? "cluster.link is not given: transfers between devices without a link of their own "
+              "take no time"
+            : "cluster.link is not given: transfers between devices take no time (link: device or "
+              "network takes the device's own)");
   if (cluster.cluster.memory && !cluster.reserve_given)
     notes.emplace_back(
         "cluster.reserve is not given: what drivers, libraries and an allocator's gaps take of "

@@ -452,25 +452,35 @@ ChunkShape chunk_shape(const Scenario& scenario, std::size_t stages) {
           scenario.schedule.group};
 }
 
-Result<std::uint32_t> run_of_stage(const Scenario& scenario, std::size_t stage,
-                                   const std::vector<DeviceId>& devices) {
+Result<std::uint32_t> kind_of_stage(const Scenario& scenario, std::size_t stage,
+                                    const std::vector<DeviceId>& devices) {
   const Cluster& cluster = scenario.cluster;
   if (cluster.runs.empty()) return 0;
   const auto copies = static_cast<std::uint32_t>(scenario.copies);
   const DeviceId first{devices.front().value * copies};
-  const std::size_t run = cluster.run_of(first);
+  const std::uint32_t kind = cluster.kind_of(first);
   for (const DeviceId device : devices) {
     for (std::uint32_t copy = 0; copy < copies; ++copy) {
       const DeviceId other{device.value * copies + copy};
-      if (cluster.run_of(other) == run) continue;
+      if (cluster.kind_of(other) == kind) continue;
       return input_error(scenario.cluster_mark,
                          fmt::format("stage {} stands on device {} ({}) and on device {} ({})",
-                                     stage, first.value, cluster.runs[run].name, other.value,
+                                     stage, first.value, cluster.runs[kind].name, other.value,
                                      cluster.runs[cluster.run_of(other)].name),
                          "the replicas and copies of a stage are on devices that are alike");
     }
   }
-  return static_cast<std::uint32_t>(run);
+  return kind;
+}
+
+Result<std::uint32_t> places_in_pipeline(const Scenario& scenario) {
+  const auto replicas = stage_replicas(scenario, stage_count(scenario));
+  if (!replicas) return replicas.problems();
+  std::uint32_t places = 0;
+  for (const auto& of_stage : numbered_devices(scenario, *replicas)) {
+    for (const DeviceId device : of_stage) places = std::max(places, device.value + 1);
+  }
+  return places;
 }
 
 Result<Partition> place(const Scenario& scenario, const DeviceCosts& costs) {
@@ -480,7 +490,7 @@ Result<Partition> place(const Scenario& scenario, const DeviceCosts& costs) {
   auto devices =
       stages > kMaxDevices ? Result<StageDevices>(StageDevices()) : stage_devices(scenario, stages);
   for (std::size_t s = 0; devices && s < devices->size(); ++s) {
-    auto run = run_of_stage(scenario, s, (*devices)[s]);
+    auto run = kind_of_stage(scenario, s, (*devices)[s]);
     if (!run) return run.problems();
     runs[s] = *run;
   }

@@ -19,10 +19,14 @@ using DeviceCosts = std::vector<std::vector<LayerCosts>>;
 /// chooses it. Errors: a plan that does not fit the model, the cluster or the schedule.
 Result<Partition> place(const Scenario& scenario, const DeviceCosts& costs);
 
-/// The run of devices that a stage stands on, where not all devices are alike; 0 where they are.
-/// Errors: replicas and copies of the stage on unlike devices.
-Result<std::uint32_t> run_of_stage(const Scenario& scenario, std::size_t stage,
-                                   const std::vector<DeviceId>& devices);
+/// The kind of devices that a stage stands on: see Cluster::kind_of(). Errors: replicas and copies
+/// of the stage on unlike devices.
+Result<std::uint32_t> kind_of_stage(const Scenario& scenario, std::size_t stage,
+                                    const std::vector<DeviceId>& devices);
+
+/// The number of places for devices in one copy of the pipeline. Errors: those of plan.replicas.
+/// Requires: stages that the schedule's chunks divide.
+Result<std::uint32_t> places_in_pipeline(const Scenario& scenario);
 
 /// The number of copies of the pipeline with `plan.data_parallel: fill`. Requires: the plan has
 /// this value, and the number of devices is given. Errors: a plan that does not give the number of

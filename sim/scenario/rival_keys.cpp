@@ -67,6 +67,8 @@ std::optional<std::string_view> other_count(YamlNode& cluster, std::string_view 
   const YamlNode::Entry* const devices = entry_of(cluster, "devices");
   const YamlNode::Entry* const levels = entry_of(cluster, "levels");
   if (!devices || !levels) return std::nullopt;
+  // Kinds of devices stay beside levels of another size: what is wrong is told then.
+  if (devices->value.kind == YamlNode::Kind::sequence) return std::nullopt;
   const auto count = parse_count(devices->value.text);
   if (count.value && devices_of(levels->value) == *count.value) return std::nullopt;
   return key == "devices" ? "levels" : "devices";

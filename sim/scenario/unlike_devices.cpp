@@ -15,6 +15,8 @@
 namespace plumbline {
 namespace {
 
+constexpr double kLeastSpeed = 1e-6;
+
 /// An entry of the list.
 struct DeviceEntry {
   std::string path;  ///< "cluster.devices[1]".
@@ -54,16 +56,23 @@ DeviceEntry read_entry(const YamlNode& node, std::string path, Diagnostics& prob
   DeviceEntry entry;
   entry.path = std::move(path);
   entry.mark = node.mark;
+  if (node.kind != YamlNode::Kind::map) {
+    problems.push_back(
+        input_error(node.mark, fmt::format("{} is no kind of devices", entry.path),
+                    "such as {device: h100-sxm, count: 4}, or {count: 4, speed: 0.5}"));
+    return entry;
+  }
   SectionReader section(node, entry.path, device_run_format(), problems);
   section.require("count", "how many devices of this kind there are");
   if (auto name = section.text("name")) entry.name = name->value;
   if (auto count = section.count("count")) entry.count = count->value;
   if (auto speed = section.real("speed")) {
     entry.speed = speed->value;
-    if (speed->value <= 0)
-      section.error(speed->mark,
-                    fmt::format("{}.speed is 0: the devices would never be done", entry.path),
-                    "0.5 takes twice the times of the model");
+    if (speed->value < kLeastSpeed)
+      section.error(
+          speed->mark,
+          fmt::format("{}.speed is {:g}, less than {:g}", entry.path, speed->value, kLeastSpeed),
+          "0.5 takes twice the times of the model");
   }
   section.bytes("memory");  // for its errors
   entry.memory = section.child("memory");
@@ -71,6 +80,23 @@ DeviceEntry read_entry(const YamlNode& node, std::string path, Diagnostics& prob
   entry.link = section.child("link");
   section.finish();
   return entry;
+}
+
+bool is_same(const YamlNode& a, const YamlNode& b) {
+  return a.kind == b.kind && a.text == b.text &&
+         std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), is_same) &&
+         std::equal(a.entries.begin(), a.entries.end(), b.entries.begin(), b.entries.end(),
+                    [](const YamlNode::Entry& x, const YamlNode::Entry& y) {
+                      return x.key == y.key && is_same(x.value, y.value);
+                    });
+}
+
+/// Whether two entries differ in their names and links alone.
+bool is_same_kind(const DeviceEntry& a, const DeviceEntry& b) {
+  const auto same = [](const YamlNode* x, const YamlNode* y) {
+    return x == y || (x && y && is_same(*x, *y));
+  };
+  return a.speed == b.speed && same(a.device, b.device) && same(a.memory, b.memory);
 }
 
 /// The key of a map; put in front if it is not there.
@@ -111,6 +137,49 @@ std::optional<double> mean_over(const std::vector<DeviceEntry>& entries,
     devices += static_cast<double>(entries[i].count);
   }
   return sum / devices;
+}
+
+/// Errors of the entries beside each other, and beside the rest of the section.
+void check_entries(const YamlNode& root, const std::vector<DeviceEntry>& entries,
+                   Diagnostics& problems) {
+  const YamlNode& cluster = *value_in(root, "cluster");
+  const YamlNode* const device = value_in(cluster, "device");
+  if (device && std::all_of(entries.begin(), entries.end(),
+                            [](const DeviceEntry& entry) { return entry.device; })) {
+    problems.push_back(input_error(device->mark,
+                                   "cluster.device is given, but each of cluster.devices has its "
+                                   "own",
+                                   "leave cluster.device out"));
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const DeviceEntry& entry = entries[i];
+    for (std::size_t j = 0; j < i && !entry.name.empty(); ++j) {
+      if (entries[j].name != entry.name) continue;
+      problems.push_back(
+          input_error(entry.mark, fmt::format("{} has the name of {}, '{}'", entry.path,
+                                              entries[j].path, clipped(entry.name))));
+    }
+    if (!entry.link || !value_in(cluster, "levels")) continue;
+    problems.push_back(input_error(entry.link->mark,
+                                   fmt::format("{}.link stands beside cluster.levels", entry.path),
+                                   "the levels link all devices; cluster.links gives some pairs "
+                                   "links of their own"));
+  }
+}
+
+/// Errors of a reading for one kind, where they belong.
+Diagnostics told_of(const DeviceEntry& entry, Diagnostics problems) {
+  for (Diagnostic& problem : problems) {
+    for (const auto& [key, node] :
+         {std::pair{"device", entry.device}, std::pair{"link", entry.link}}) {
+      const std::string written = fmt::format("cluster.{}", key);
+      const bool is_of_key =
+          problem.message.starts_with(written + ' ') || problem.message.starts_with(written + '.');
+      if (node && is_of_key)
+        problem.message.replace(0, written.size(), fmt::format("{}.{}", entry.path, key));
+    }
+  }
+  return problems;
 }
 
 /// What one device draws and costs, on average over all of them.
@@ -179,13 +248,7 @@ Result<Scenario> read_unlike_devices(const YamlNode& root,
     entries.push_back(read_entry(list.items[i], fmt::format("cluster.devices[{}]", i), problems));
     devices += entries.back().count;
   }
-  for (const DeviceEntry& entry : entries) {
-    if (!entry.link || !value_in(*value_in(root, "cluster"), "levels")) continue;
-    problems.push_back(input_error(entry.link->mark,
-                                   fmt::format("{}.link stands beside cluster.levels", entry.path),
-                                   "the levels link all devices; cluster.links gives some pairs "
-                                   "links of their own"));
-  }
+  if (problems.empty()) check_entries(root, entries, problems);
   if (!problems.empty()) return problems;
   if (devices > kMaxDevices) {
     return input_error(list.mark, fmt::format("cluster.devices are {} devices, more than {}",
@@ -195,12 +258,16 @@ Result<Scenario> read_unlike_devices(const YamlNode& root,
   std::vector<DeviceRun> runs;
   for (const DeviceEntry& entry : entries) {
     auto kind = read(tree_of(root, entry, devices, false));
-    if (!kind) return kind.problems();
-    DeviceRun run{name_of(entry), static_cast<std::uint32_t>(entry.count), kind->cluster.memory,
+    if (!kind) return told_of(entry, kind.problems());
+    const auto first = std::find_if(entries.begin(), entries.end(), [&](const DeviceEntry& other) {
+      return is_same_kind(other, entry);
+    });
+    DeviceRun run{name_of(entry), static_cast<std::uint32_t>(entry.count),
+                  static_cast<std::uint32_t>(first - entries.begin()), kind->cluster.memory,
                   std::nullopt};
     if (entry.link) {
       const auto linked = read(tree_of(root, entry, devices, true));
-      if (!linked) return linked.problems();
+      if (!linked) return told_of(entry, linked.problems());
       run.link = linked->cluster.levels.front().link;
     }
     runs.push_back(std::move(run));

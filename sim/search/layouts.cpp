@@ -69,6 +69,12 @@ Facts read_facts(const YamlNode& root, const ModelSection& model, Diagnostics& p
   if (auto section = file.section("cluster")) {
     const ClusterChoice cluster = read_cluster_section(*section, problems);
     facts.has_memory = cluster.cluster.memory.has_value();
+    if (!cluster.cluster.pair_links.empty()) {
+      problems.push_back(input_error(cluster.link_marks.front(),
+                                     "a search lays a model out on links that are alike, and "
+                                     "cluster.links gives some devices their own",
+                                     "cluster.links=null"));
+    }
     facts.counts_gpus = cluster.gpus.has_value();
     facts.gpus = cluster.gpus ? cluster.gpus->value : cluster.cluster.device_count();
     facts.per_server = cluster.per_server().value_or(facts.gpus);

@@ -174,7 +174,7 @@ std::optional<Diagnostics> add_stages(const Scenario& scenario, const Partition*
   if (!partition) return partition.problems();
   setup.partition = *std::move(partition);
   for (std::size_t s = 0; as && s < as->stages.size(); ++s) {
-    const auto run = run_of_stage(scenario, s, as->stages[s].devices);
+    const auto run = kind_of_stage(scenario, s, as->stages[s].devices);
     if (!run) return run.problems();
   }
   layers = on_their_devices(scenario, costs, setup.partition);
@@ -202,7 +202,7 @@ void take_mean_peak(const Scenario& scenario, TrainingSetup& setup) {
   double sum = 0;
   for (const DeviceId device : setup.devices) {
     const DeviceId first{device.value * setup.copies()};
-    const auto& peak = scenario.unlike[scenario.cluster.run_of(first)].peak;
+    const auto& peak = scenario.unlike[scenario.cluster.kind_of(first)].peak;
     if (!peak) return setup.peak.reset();
     sum += static_cast<double>(peak->count);
   }

@@ -112,7 +112,7 @@ std::vector<LayerCosts> on_their_devices(const Scenario& scenario, const DeviceC
   std::vector<LayerCosts> layers = costs.front();
   if (costs.size() == 1) return layers;
   for (std::size_t s = 0; s < partition.stages.size(); ++s) {
-    const auto run = run_of_stage(scenario, s, partition.stages[s].devices);
+    const auto run = kind_of_stage(scenario, s, partition.stages[s].devices);
     for (const LayerId layer : partition.stages[s].layers)
       layers[layer.value] = costs[*run][layer.value];
   }

@@ -85,6 +85,18 @@ Bytes highest_peak(const Outcome& outcome) {
   return highest;
 }
 
+/// The devices along the pipeline of a run: those of its stages, each where it comes first.
+std::vector<std::uint32_t> devices_along(const TrainingSetup& setup) {
+  std::vector<std::uint32_t> devices;
+  for (const Stage& stage : setup.partition.stages) {
+    for (const DeviceId device : stage.devices) {
+      if (std::find(devices.begin(), devices.end(), device.value) == devices.end())
+        devices.push_back(device.value);
+    }
+  }
+  return devices;
+}
+
 /// The run under one schedule, or the reason for none.
 OtherOrder run_under(const Scenario& scenario, const std::vector<std::string>& overrides,
                      const Outcome& p, const ScheduleRule& rule) {
@@ -112,6 +124,8 @@ OtherOrder run_under(const Scenario& scenario, const std::vector<std::string>& o
         std::vector<std::int64_t>(p.setup.recomputed.begin(), p.setup.recomputed.end());
   }
   if (rule.chunks && keeps_stages) other->schedule.chunks = chunks;
+  if (std::exchange(other->plan.devices_open, false))
+    other->plan.device_order = devices_along(p.setup);
   other->noise.reset();
   if (!keeps_stages) other = resolve_plan(*std::move(other));
   if (!other) return cannot(other.problems().front().message);

@@ -82,8 +82,7 @@ SweepNumbers numbers_of(const Outcome& outcome) {
   numbers.peak_memory_bytes = max->peak.sum().count;
   numbers.peak_memory_device = outcome.graph.devices[slot].value;
   numbers.fits = outcome.fits();
-  if (outcome.setup.cluster.memory)
-    numbers.memory_limit_bytes = outcome.setup.cluster.memory->count;
+  if (const auto limit = outcome.memory_limit(slot)) numbers.memory_limit_bytes = limit->count;
   numbers.bill = outcome.bill();
   numbers.devices_without_stage = outcome.setup.devices_without_stage();
   return numbers;

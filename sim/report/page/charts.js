@@ -133,8 +133,9 @@ function memoryAxes(report, most) {
   ];
 }
 
-function memoryChart(report, slots, {most, limit, whole}) {
+function memoryChart(report, slots, {most, linesOf}) {
   const {runs, facts} = report;
+  const {limit, whole} = linesOf(slots[0]);
   const name = deviceNames(runs[0], slots);
   const devices = facts.runs.map((run) => run.summary.devices[slots[0]]);
   const [{peak_memory_bytes: peak, peak_memory_op: op}, ...others] = devices;
@@ -164,16 +165,24 @@ function memoryChart(report, slots, {most, limit, whole}) {
           ...lines));
 }
 
-/** Where memory ends: the scale of the charts, and the lines that are near enough to be drawn. */
+/**
+ * Where memory ends: the scale of the charts, and of each device the lines that are near enough to
+ * be drawn.
+ */
 function memoryScale({facts}, peak) {
-  const {memory_limit_bytes: limit, reserve_bytes: reserve} = facts.runs[0];
-  const isNear = limit !== null && limit < 2.5 * peak;
-  const whole = isNear && reserve > 0 ? limit + reserve : null;
+  const {memory_limit_bytes: least, reserve_bytes: reserve, summary} = facts.runs[0];
+  const limits = summary.devices.map((device) => device.memory_limit_bytes ?? least);
+  const linesOf = (slot) => {
+    const isNear = limits[slot] !== null && limits[slot] < 2.5 * peak;
+    const limit = isNear ? limits[slot] : null;
+    return {limit, whole: isNear && reserve > 0 ? limit + reserve : null};
+  };
+  const lines = limits.flatMap((_, slot) => Object.values(linesOf(slot)));
+  const far = limits.filter((limit, slot) => limit !== null && linesOf(slot).limit === null);
   return {
-    limit: isNear ? limit : null,
-    whole,
-    most: Math.max(peak, isNear ? limit : 0, whole ?? 0) * 1.08,
-    far: limit !== null && !isNear ? limit : null,
+    linesOf,
+    most: Math.max(peak, ...lines.map((line) => line ?? 0)) * 1.08,
+    far: far.length > 0 ? Math.min(...far) : null,
   };
 }
 

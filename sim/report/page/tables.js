@@ -23,20 +23,22 @@ export function deviceTables(report) {
       (cause) => report.facts.runs.some(
           (run) => run.summary.devices.some((device) => device.idle_by_cause_s[cause] > 0)));
   const limited = report.facts.runs[0].memory_limit_bytes !== null;
+  const unlike = report.facts.runs[0].summary.devices.some(({kind}) => kind !== undefined);
   const tables = [
     table(
         'Devices',
         [
-          'Device', 'Stages', 'Peak memory', ...(limited ? ['Fits'] : []), 'Bubble', 'Busy', 'Idle',
-          'Peak at', 'In flight', 'Weight versions'
+          'Device', ...(unlike ? ['Kind'] : []), 'Stages', 'Peak memory',
+          ...(limited ? ['Fits'] : []), 'Bubble', 'Busy', 'Idle', 'Peak at', 'In flight',
+          'Weight versions'
         ],
         runRows(
             report,
             (d) =>
-                [d.stages.join(', '), formatBytes(d.peak_memory_bytes),
-                 ...(limited ? [d.fits ? 'yes' : 'NO'] : []), formatPercent(d.bubble_fraction),
-                 time(d.busy_s), time(d.idle_s), d.peak_memory_op, String(d.peak_in_flight),
-                 String(d.weight_versions)])),
+                [...(unlike ? [d.kind ?? ''] : []), d.stages.join(', '),
+                 formatBytes(d.peak_memory_bytes), ...(limited ? [d.fits ? 'yes' : 'NO'] : []),
+                 formatPercent(d.bubble_fraction), time(d.busy_s), time(d.idle_s), d.peak_memory_op,
+                 String(d.peak_in_flight), String(d.weight_versions)])),
   ];
   if (causes.length > 0) {
     tables.push(table(

@@ -43,14 +43,17 @@ TEST_CASE("runs of devices have their own memory and links, and pairs theirs") {
   CHECK(cluster.memory_of({4}) == Bytes{50});
   CHECK(cluster.least_memory() == Bytes{50});
   CHECK_FALSE(cluster.has_own_links());
-  cluster.runs = {{"fast", 2, Bytes{80}, inner}, {"slow", 3, Bytes{40}, std::nullopt}};
+  cluster.runs = {{"fast", 2, 0, Bytes{80}, inner}, {"slow", 3, 1, Bytes{40}, std::nullopt}};
   CHECK(cluster.run_of({1}) == 0);
   CHECK(cluster.run_of({2}) == 1);
   CHECK(cluster.memory_of({1}) == Bytes{80});
   CHECK(cluster.memory_of({4}) == Bytes{40});
   CHECK(cluster.least_memory() == Bytes{40});
   CHECK(cluster.has_own_links());
+  CHECK(cluster.kind_of({4}) == 1);
   CHECK(cluster.path({0}, {1}).link == inner);
+  CHECK(cluster.path({0}, {1}).own);
+  CHECK_FALSE(cluster.path({1}, {2}).own);
   CHECK(cluster.path({1}, {2}).link == slow);
   CHECK(cluster.path({3}, {4}).link == slow);
   cluster.pair_links = {{{{0}, {1}, {2}}, {{0}, {1}, {2}}, special}, {{{3}}, {{0}, {4}}, inner}};

@@ -302,6 +302,79 @@ schedule: {name: 1f1b, micro_batches: 4}
   CHECK(mixed.device_kind(1) == "a100-sxm-80gb");
 }
 
+TEST_CASE("runs of one kind may hold the copies of a stage, whatever their names and links") {
+  const std::string text = R"(version: 1
+name: case
+model: {uniform: {layers: 2, forward: 1 ms, backward: 2 ms, output: 1 MiB, parameters: 1 MiB}}
+cluster:
+  devices:
+    - {count: 1, name: a, speed: 0.5, link: {bandwidth: 1 GB/s}}
+    - {count: 3, name: b, speed: 0.5}
+  link: {bandwidth: 2 GB/s}
+plan: {data_parallel: 2}
+schedule: {name: 1f1b, micro_batches: 4}
+)";
+  const Outcome runs = outcome_of(text);
+  const Outcome alike = outcome_of(
+      text, {"cluster.devices=4", "model.uniform.forward=2 ms", "model.uniform.backward=4 ms"});
+  CHECK(runs.metrics.makespan == alike.metrics.makespan);
+}
+
+TEST_CASE("an arrangement is found where that of the numbers cannot run") {
+  const std::string text = R"(version: 1
+name: case
+model: {uniform: {layers: 6, forward: 1 ms, backward: 2 ms}}
+cluster: {devices: [{count: 3, name: old, speed: 0.5}, {count: 5, name: new}]}
+plan: {data_parallel: 2, stages: 3, partition: balanced, devices: auto}
+schedule: {name: 1f1b, micro_batches: 4}
+)";
+  CHECK_FALSE(predict(parsed(text, {"plan.devices=null"})));
+  const Outcome outcome = outcome_of(text);
+  CHECK(outcome.iteration_time_s <=
+        outcome_of(text, {"plan.devices=[[2], [3], [0]]"}).iteration_time_s);
+  // Both directions of a pipeline stand on devices of one kind.
+  const std::string two_ways = R"(version: 1
+name: case
+model: {uniform: {layers: 8, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}}
+cluster: {devices: [{count: 4, speed: 0.5}, {count: 4}]}
+plan: {stages: 8, devices: auto}
+schedule: {name: dualpipe, micro_batches: 16}
+)";
+  CHECK(outcome_of(two_ways).iteration_time_s > 0);
+}
+
+TEST_CASE("of many arrangements, those in which kinds stay together are tried") {
+  for (const int kinds : {3, 14}) {
+    std::string text =
+        "version: 1\nname: case\nmodel: {uniform: {layers: 24, forward: 1 ms, "
+        "backward: 2 ms}}\ncluster:\n  devices:\n";
+    for (int k = 0; k < kinds; ++k)
+      text += fmt::format("    - {{count: 8, speed: {}}}\n", 1 + 0.1 * k);
+    text +=
+        "plan: {stages: 12, partition: balanced, devices: auto}\n"
+        "schedule: {name: gpipe, micro_batches: 4}\n";
+    const auto open = parsed(text);
+    std::size_t tried = 0;
+    bool all_blocks = true;
+    const auto chosen = choose_devices(open, [&](const Scenario& one) -> Result<TriedDevices> {
+      const auto& order = one.plan.device_order;
+      REQUIRE(order.size() == 12);
+      std::vector<std::uint32_t> runs;
+      for (const std::uint32_t device : order) {
+        if (runs.empty() || runs.back() != device / 8) runs.push_back(device / 8);
+      }
+      all_blocks = all_blocks && runs.size() <= 4;
+      ++tried;
+      return TriedDevices{true, 1.0 / static_cast<double>(tried), {}};
+    });
+    REQUIRE(chosen);
+    CHECK(all_blocks);
+    CHECK(tried <= kMaxArrangements);
+    CHECK(tried >= 6);
+    CHECK_FALSE(chosen->scenario.plan.devices_open);
+  }
+}
+
 TEST_CASE("stages whose copies would be unlike are refused") {
   const auto refused = predict(parsed(kFour, {"schedule.name=data-parallel", "plan=null"}));
   REQUIRE_FALSE(refused);
