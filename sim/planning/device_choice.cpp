@@ -206,7 +206,8 @@ class DeviceSearch {
     }
   }
 
-  /// "4, 5, 0, 1 along the pipeline, the best of 6 arrangements; as numbered 31 ms".
+  /// "4, 5, 0, 1 along the pipeline, the best of 6 arrangements; in the order of their numbers
+  /// ...".
   std::string text() const {
     constexpr std::size_t shown = 16;
     const auto last = order_.begin() + static_cast<std::ptrdiff_t>(std::min(shown, order_.size()));
@@ -219,8 +220,10 @@ class DeviceSearch {
     if (!numbered_) return text + "; in the order of their numbers they cannot run";
     if (numbered_->time_s == best_->time_s && numbered_->fits == best_->fits) return text;
     if (!numbered_->fits) return text + "; in the order of their numbers it does not fit";
-    return text + fmt::format("; in the order of their numbers it takes {:.1f} % longer",
-                              100 * (numbered_->time_s / best_->time_s - 1));
+    const double longer = numbered_->time_s / best_->time_s - 1;
+    if (longer < 5e-4) return text + "; in the order of their numbers it is nearly as fast";
+    return text +
+           fmt::format("; in the order of their numbers it takes {:.1f} % longer", 100 * longer);
   }
 
   Scenario scenario_;

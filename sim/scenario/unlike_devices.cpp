@@ -257,14 +257,15 @@ Result<Scenario> read_unlike_devices(const YamlNode& root,
   std::vector<Scenario> kinds;
   std::vector<DeviceRun> runs;
   for (const DeviceEntry& entry : entries) {
-    auto kind = read(tree_of(root, entry, devices, false));
+    const auto first = static_cast<std::size_t>(
+        std::find_if(entries.begin(), entries.end(),
+                     [&](const DeviceEntry& other) { return is_same_kind(other, entry); }) -
+        entries.begin());
+    auto kind = first < kinds.size() ? Result<Scenario>(kinds[first])
+                                     : read(tree_of(root, entry, devices, false));
     if (!kind) return told_of(entry, kind.problems());
-    const auto first = std::find_if(entries.begin(), entries.end(), [&](const DeviceEntry& other) {
-      return is_same_kind(other, entry);
-    });
     DeviceRun run{name_of(entry), static_cast<std::uint32_t>(entry.count),
-                  static_cast<std::uint32_t>(first - entries.begin()), kind->cluster.memory,
-                  std::nullopt};
+                  static_cast<std::uint32_t>(first), kind->cluster.memory, std::nullopt};
     if (entry.link) {
       const auto linked = read(tree_of(root, entry, devices, true));
       if (!linked) return told_of(entry, linked.problems());

@@ -91,9 +91,9 @@ TEST_CASE("unlike devices are those of a model whose layers have their times") {
     const UnlikePipeline pipeline = random_pipeline(random);
     const std::string_view name = schedules[random() % schedules.size()];
     const auto devices = static_cast<unsigned>(pipeline.speeds.size());
-    const std::string schedule =
-        fmt::format("{{name: {}, micro_batches: {}{}}}", name, 2 * devices + random() % 4,
-                    name == "pipedream" ? "" : more[random() % more.size()]);
+    const std::string schedule = fmt::format(
+        "{{name: {}, micro_batches: {}{}}}", name, std::size_t{2} * devices + random() % 4,
+        name == "pipedream" ? "" : more[random() % more.size()]);
     const std::string unlike_text = pipeline.text(schedule, false);
     const std::string written_text = pipeline.text(schedule, true);
     CAPTURE(unlike_text);
@@ -259,23 +259,16 @@ TEST_CASE("links of their own are those of levels that say the same") {
         fmt::format("schedule: {{name: 1f1b, micro_batches: {}}}\n", 4 + i % 9);
     const std::string in = fmt::format("bandwidth: {} GB/s, latency: 5 us", inner);
     const std::string out = fmt::format("bandwidth: {} GB/s, latency: {} us", outer, latency);
-    const Outcome levels = outcome_of(
-        base +
-        fmt::format("cluster: {{levels: [{{size: 2, {}}}, {{size: 2, {}, cards: each}}]}}\n", in,
-                    out) +
-        rest);
-    const Outcome pairs = outcome_of(
-        base +
-        fmt::format("cluster: {{devices: 4, link: {{{}}}, links: [{{from: [0, 1], to: [2, "
-                    "3], {}}}]}}\n",
-                    in, out) +
-        rest);
-    const Outcome islands =
-        outcome_of(base +
-                   fmt::format("cluster: {{devices: [{{count: 2, link: {{{}}}}}, {{count: 2, link: "
-                               "{{{}}}}}], link: {{{}}}}}\n",
-                               in, in, out) +
-                   rest);
+    const auto with = [&](const std::string& cluster) {
+      return outcome_of(fmt::format("{}cluster: {}\n{}", base, cluster, rest));
+    };
+    const Outcome levels =
+        with(fmt::format("{{levels: [{{size: 2, {}}}, {{size: 2, {}, cards: each}}]}}", in, out));
+    const Outcome pairs = with(fmt::format(
+        "{{devices: 4, link: {{{}}}, links: [{{from: [0, 1], to: [2, 3], {}}}]}}", in, out));
+    const Outcome islands = with(fmt::format(
+        "{{devices: [{{count: 2, link: {{{}}}}}, {{count: 2, link: {{{}}}}}], link: {{{}}}}}", in,
+        in, out));
     CHECK(pairs.metrics.makespan == levels.metrics.makespan);
     CHECK(islands.metrics.makespan == levels.metrics.makespan);
   }
