@@ -48,6 +48,7 @@ make blocking simulate examples/blocking-transfers.yaml
 make irregular simulate examples/two-servers.yaml
 make copies simulate examples/overlapped-copies.yaml
 make reserve simulate examples/out-of-memory.yaml 'cluster.reserve=200 MiB'
+make unlike simulate examples/unlike-devices.yaml
 make validated validate examples/for-real.yaml --backend synthetic --spread 0.3 --iterations 5
 make large "${many[@]}"
 make huge "${many[@]}" schedule.micro_batches=8192

@@ -220,6 +220,19 @@ test('a lecturer goes through the run by keys, phase by phase and op by op', asy
 });
 
 test(
+    'devices of several kinds have their own limit of memory, and a kind in the table',
+    () => visit('unlike', {}, async (page) => {
+      const texts = await page.locator('figure svg')
+                        .evaluateAll((charts) => charts.map((chart) => chart.textContent));
+      const limits = ['limit 1 GiB', 'limit 4 GiB'].map(
+          (limit) => texts.filter((text) => text.includes(limit)).length);
+      assert.deepEqual(limits, [4, 4]);
+      const rows = await page.locator('table tr').allTextContents();
+      assert.equal(rows.filter((row) => /^[0-3]old/.test(row)).length, 4);
+      assert.equal(rows.filter((row) => /^[4-7]new/.test(row)).length, 4);
+    }));
+
+test(
     'memory over time is stacked by what it holds, with the limit and the reserve',
     () => visit('reserve', {}, async (page) => {
       const chart = page.locator('#memory svg').first();
