@@ -49,9 +49,7 @@ class ListRun {
     }
     result_.placed = ran_;
     PLUMBLINE_CHECK(ran_ == p_.ops() || !result_.complete, ran_, p_.ops());
-    result_.length = free_[0] + tails_[0];
-    for (std::uint32_t d = 1; d < p_.devices; ++d)
-      result_.length = std::max(result_.length, free_[d] + tails_[d]);
+    result_.length = length_of(free_, tails_);
     return std::move(result_);
   }
 

@@ -111,6 +111,12 @@ OrderTime data_of(const OrderProblem& problem, const std::vector<OrderTime>& end
 
 }  // namespace
 
+OrderTime length_of(const std::vector<OrderTime>& ends, const std::vector<OrderTime>& tails) {
+  OrderTime length = ends.front() + tails.front();
+  for (std::size_t d = 1; d < ends.size(); ++d) length = std::max(length, ends[d] + tails[d]);
+  return length;
+}
+
 std::optional<OrderTimes> times_of(const OrderProblem& problem, const DeviceOrders& orders) {
   OrderTimes times{std::vector<OrderTime>(problem.ops(), -1), 0};
   std::vector<std::size_t> next(problem.devices);
@@ -145,10 +151,7 @@ std::optional<OrderTimes> times_of(const OrderProblem& problem, const DeviceOrde
     }
   }
   if (ran != problem.ops()) return std::nullopt;
-  const std::vector<OrderTime> tails = problem.tails();
-  times.length = free[0] + tails[0];
-  for (std::uint32_t d = 1; d < problem.devices; ++d)
-    times.length = std::max(times.length, free[d] + tails[d]);
+  times.length = length_of(free, problem.tails());
   return times;
 }
 

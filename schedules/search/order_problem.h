@@ -107,6 +107,10 @@ struct OrderTimes {
   OrderTime length = 0;        ///< The makespan or the longest span, as OrderProblem::goal says.
 };
 
+/// What is to be short, of devices that end their last ops at these times. `tails`: those of the
+/// problem. Requires: as many of both, at least one.
+OrderTime length_of(const std::vector<OrderTime>& ends, const std::vector<OrderTime>& tails);
+
 /// The times of complete lists; nothing where they deadlock or miss an op.
 std::optional<OrderTimes> times_of(const OrderProblem& problem, const DeviceOrders& orders);
 

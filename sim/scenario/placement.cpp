@@ -331,11 +331,11 @@ Result<Cut> cut_by_names(const Scenario& scenario, const StageNames& names,
   return cut;
 }
 
-/// The layers of each stage that take the least time on the slowest device. `runs`: the kind of
-/// devices of each stage.
+/// The layers of each stage that take the least time on the slowest device. `kinds`: that of
+/// each stage's devices.
 std::vector<std::uint32_t> balanced(const Scenario& scenario, const DeviceCosts& costs,
                                     const std::vector<LayerId>& order,
-                                    const std::vector<std::uint32_t>& runs) {
+                                    const std::vector<std::uint32_t>& kinds) {
   std::vector<std::vector<Duration>> times(costs.size());
   for (std::size_t run = 0; run < costs.size(); ++run) {
     for (const LayerId layer : order) {
@@ -346,12 +346,12 @@ std::vector<std::uint32_t> balanced(const Scenario& scenario, const DeviceCosts&
         times[run].back() += cost.again().mean;
     }
   }
-  return balanced_counts(times, runs);
+  return balanced_counts(times, kinds);
 }
 
 /// The cut into stages. Errors: a partition that does not fit the model or the number of stages.
 Result<Cut> cut_layers(const Scenario& scenario, const DeviceCosts& costs,
-                       const std::vector<std::uint32_t>& runs, std::uint32_t stages) {
+                       const std::vector<std::uint32_t>& kinds, std::uint32_t stages) {
   const std::vector<LayerId> order = scenario.model->graph.topological_order();
   const auto layers = static_cast<std::uint32_t>(order.size());
   const Plan& plan = scenario.plan;
@@ -409,7 +409,7 @@ Result<Cut> cut_layers(const Scenario& scenario, const DeviceCosts& costs,
         fmt::format("{} layers in {} stages are too many for partition: balanced", layers, stages),
         "use even, or a list of layers per stage");
   }
-  return Cut{order, balanced(scenario, costs, order, runs)};
+  return Cut{order, balanced(scenario, costs, order, kinds)};
 }
 
 }  // namespace
@@ -486,15 +486,15 @@ Result<std::uint32_t> places_in_pipeline(const Scenario& scenario) {
 Result<Partition> place(const Scenario& scenario, const DeviceCosts& costs) {
   const std::uint32_t stages = stage_count(scenario);
   Diagnostics problems;
-  std::vector<std::uint32_t> runs(std::min<std::size_t>(stages, kMaxDevices), 0);
+  std::vector<std::uint32_t> kinds(std::min<std::size_t>(stages, kMaxDevices), 0);
   auto devices =
       stages > kMaxDevices ? Result<StageDevices>(StageDevices()) : stage_devices(scenario, stages);
   for (std::size_t s = 0; devices && s < devices->size(); ++s) {
-    auto run = kind_of_stage(scenario, s, (*devices)[s]);
-    if (!run) return run.problems();
-    runs[s] = *run;
+    auto kind = kind_of_stage(scenario, s, (*devices)[s]);
+    if (!kind) return kind.problems();
+    kinds[s] = *kind;
   }
-  auto cut = cut_layers(scenario, costs, runs, stages);
+  auto cut = cut_layers(scenario, costs, kinds, stages);
   if (!cut && stages > kMaxDevices) return cut.problems();
   const bool is_cut = keep(cut, problems);
   if (!keep(devices, problems) || !is_cut) return problems;

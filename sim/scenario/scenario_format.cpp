@@ -479,9 +479,13 @@ const SectionFormat& device_run_format() {
                 "What they are; absent: cluster.device."},
                {"speed",
                 {real(1e6)},
-                "How many times as fast they are as the model's times say, above 0.",
+                "How fast they are, against the times of the model: with 0.5 these take twice as "
+                "long. At "
+                "least 1e-06.",
                 "1"},
-               {"memory", {bytes()}, "The memory of each; absent: as for other devices."},
+               {"memory",
+                {bytes()},
+                "The memory of each; absent: cluster.memory, or that of the device."},
                {"link",
                 {section(&link_format), words({"measured", "device", "network"})},
                 "The link of each pair of them; absent: that of all devices."}}};

@@ -174,8 +174,8 @@ std::optional<Diagnostics> add_stages(const Scenario& scenario, const Partition*
   if (!partition) return partition.problems();
   setup.partition = *std::move(partition);
   for (std::size_t s = 0; as && s < as->stages.size(); ++s) {
-    const auto run = kind_of_stage(scenario, s, as->stages[s].devices);
-    if (!run) return run.problems();
+    const auto kind = kind_of_stage(scenario, s, as->stages[s].devices);
+    if (!kind) return kind.problems();
   }
   layers = on_their_devices(scenario, costs, setup.partition);
   setup.stages_raised_from = scenario.plan.stages_raised_from;

@@ -112,9 +112,9 @@ std::vector<LayerCosts> on_their_devices(const Scenario& scenario, const DeviceC
   std::vector<LayerCosts> layers = costs.front();
   if (costs.size() == 1) return layers;
   for (std::size_t s = 0; s < partition.stages.size(); ++s) {
-    const auto run = kind_of_stage(scenario, s, partition.stages[s].devices);
+    const auto kind = kind_of_stage(scenario, s, partition.stages[s].devices);
     for (const LayerId layer : partition.stages[s].layers)
-      layers[layer.value] = costs[*run][layer.value];
+      layers[layer.value] = costs[*kind][layer.value];
   }
   return layers;
 }

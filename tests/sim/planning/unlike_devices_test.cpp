@@ -304,6 +304,25 @@ TEST_CASE("links of their own are those of levels that say the same") {
   }
 }
 
+TEST_CASE("an override of levels, or of one key of a listed device, keeps the kinds") {
+  const std::string text = R"(version: 1
+name: case
+model: {uniform: {layers: 4, flops: 1 TFLOP, output: 1 MB}}
+cluster:
+  devices: [{count: 2, device: h100-sxm}, {count: 2, device: a100-sxm-80gb}]
+  levels: [{size: 2, bandwidth: 100 GB/s}, {size: 2, bandwidth: 5 GB/s}]
+schedule: {name: 1f1b, micro_batches: 4}
+)";
+  const Outcome plain = outcome_of(text);
+  const Outcome same = outcome_of(text, {"cluster.levels[1].bandwidth=5 GB/s"});
+  CHECK(same.device_kind(3) == "a100-sxm-80gb");
+  CHECK(same.iteration_time_s == plain.iteration_time_s);
+  const Outcome slower = outcome_of(text, {"cluster.devices[1].device.efficiency=0.25"});
+  CHECK(slower.device_kind(3) == "a100-sxm-80gb");
+  CHECK(slower.metrics.devices[0].busy == plain.metrics.devices[0].busy);
+  CHECK(slower.metrics.devices[3].busy > plain.metrics.devices[3].busy);
+}
+
 TEST_CASE("kinds that are named are timed by their own kernels") {
   const std::string text = R"(version: 1
 name: case
