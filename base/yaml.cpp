@@ -227,6 +227,12 @@ std::optional<Diagnostic> check_bytes(const std::shared_ptr<const Source>& sourc
 
 }  // namespace
 
+const YamlNode* value_of(const YamlNode& map, std::string_view key) {
+  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
+                                  [&](const YamlNode::Entry& entry) { return entry.key == key; });
+  return found == map.entries.end() ? nullptr : &found->value;
+}
+
 YamlNode::Entry* entry_of(YamlNode& map, std::string_view key) {
   const auto found = std::find_if(map.entries.begin(), map.entries.end(),
                                   [&](const YamlNode::Entry& entry) { return entry.key == key; });

@@ -33,6 +33,8 @@ struct YamlNode::Entry {
 
 /// The entry of a map with this key; null where there is none.
 YamlNode::Entry* entry_of(YamlNode& map, std::string_view key);
+/// The value of this key in a map; null where there is none.
+const YamlNode* value_of(const YamlNode& map, std::string_view key);
 
 /// The largest file that is read as YAML.
 inline constexpr std::size_t kLargestYaml = std::size_t{256} << 20U;

@@ -24,13 +24,6 @@
 namespace plumbline {
 namespace {
 
-/// The value of a key; null if the map has none.
-const YamlNode* value_of(const YamlNode& map, std::string_view key) {
-  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
-                                  [&](const YamlNode::Entry& entry) { return entry.key == key; });
-  return found == map.entries.end() ? nullptr : &found->value;
-}
-
 class ScenarioReader {
  public:
   ScenarioReader(const std::string& path, const ModelSection* model)

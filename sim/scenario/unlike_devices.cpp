@@ -29,15 +29,9 @@ struct DeviceEntry {
   const YamlNode* link = nullptr;
 };
 
-const YamlNode* value_in(const YamlNode& map, std::string_view key) {
-  const auto at = std::find_if(map.entries.begin(), map.entries.end(),
-                               [&](const YamlNode::Entry& entry) { return entry.key == key; });
-  return at == map.entries.end() ? nullptr : &at->value;
-}
-
 const YamlNode* listed_devices(const YamlNode& root) {
-  const YamlNode* const cluster = value_in(root, "cluster");
-  return cluster ? value_in(*cluster, "devices") : nullptr;
+  const YamlNode* const cluster = value_of(root, "cluster");
+  return cluster ? value_of(*cluster, "devices") : nullptr;
 }
 
 /// The name of a kind: as given, that of its device, or its speed.
@@ -45,7 +39,7 @@ std::string name_of(const DeviceEntry& entry) {
   if (!entry.name.empty()) return entry.name;
   std::string name;
   if (entry.device) {
-    const YamlNode* const preset = value_in(*entry.device, "preset");
+    const YamlNode* const preset = value_of(*entry.device, "preset");
     name = preset ? preset->text : entry.device->text;
   }
   if (entry.speed != 1) name += fmt::format("{}{:g}x", name.empty() ? "" : " ", entry.speed);
@@ -142,8 +136,8 @@ std::optional<double> mean_over(const std::vector<DeviceEntry>& entries,
 /// Errors of the entries beside each other, and beside the rest of the section.
 void check_entries(const YamlNode& root, const std::vector<DeviceEntry>& entries,
                    Diagnostics& problems) {
-  const YamlNode& cluster = *value_in(root, "cluster");
-  const YamlNode* const device = value_in(cluster, "device");
+  const YamlNode& cluster = *value_of(root, "cluster");
+  const YamlNode* const device = value_of(cluster, "device");
   if (device && std::all_of(entries.begin(), entries.end(),
                             [](const DeviceEntry& entry) { return entry.device; })) {
     problems.push_back(input_error(device->mark,
@@ -159,7 +153,7 @@ void check_entries(const YamlNode& root, const std::vector<DeviceEntry>& entries
           input_error(entry.mark, fmt::format("{} has the name of {}, '{}'", entry.path,
                                               entries[j].path, clipped(entry.name))));
     }
-    if (!entry.link || !value_in(cluster, "levels")) continue;
+    if (!entry.link || !value_of(cluster, "levels")) continue;
     problems.push_back(input_error(entry.link->mark,
                                    fmt::format("{}.link stands beside cluster.levels", entry.path),
                                    "the levels link all devices; cluster.links gives some pairs "
