@@ -50,23 +50,29 @@ wrong 'resume without a file' '--resume without -o' "$config" --backend cpu --se
 wrong 'a layout that is not possible' 'no layout is possible' "$config" --backend cpu --sequence 32 --tensor-parallel 3
 expect 'nothing was written' no "$([[ -e $table ]] && echo yes || echo no)"
 
-# The table.
-calibrate "$config" --backend cpu --sequence 64 --batch 2 --budget 8 -o "$table"
+# The table. A slow machine, or one that sanitizes, takes several budgets: what one leaves out, the next goes on with.
+calibrate "$config" --backend cpu --sequence 64 --batch 2 --budget "${PLUMBLINE_TEST_BUDGET:-8}" -o "$table"
 expect 'the table: exit code' 0 $?
-[[ $(< "$work/err") == *'too much other work'* ]] && skip 'other work has the cores'
-expect 'nothing is left out' '' "$(< "$work/err")"
+for budget in 15 30 60; do
+  [[ $(< "$work/err") == *'too much other work'* ]] && skip 'other work has the cores'
+  grep -q 'larger --budget, or --resume, has time for them' "$work/err" || break
+  echo "the table: $(grep -oE '[0-9]+ kernels not measured' "$work/err"); $budget s more"
+  calibrate "$config" --backend cpu --sequence 64 --batch 2 --budget "$budget" -o "$table" --resume
+  expect 'the table goes on: exit code' 0 $?
+done
+expect 'nothing is left out' '' "$(grep -vE 'kernels? kept in' "$work/err")"
 needed=$("$plumbline" kernels "$config" --sequence 64 --batch 2 --dtype fp32 --stack plumbline --list 2> /dev/null | tail -n +2 | wc -l)
 expect 'each kernel that is needed has a row' "$needed" "$(grep -c '^  - \[' "$table")"
 lacking=$("$plumbline" kernels "$config" --sequence 64 --batch 2 --dtype fp32 --stack plumbline --table "$table" --list 2> /dev/null | tail -n +2 | wc -l)
 expect 'the table lacks none' 0 "$lacking"
 closure=$(sed -nE 's/^  closure   ([0-9.]+):.*/\1/p' "$work/out")
-holds 'kernels alone and blocks in place take about the same' "$closure > 0.5 && $closure < 2"
+holds 'kernels alone and blocks in place take about the same' "${closure:-0} > 0.5 && ${closure:-0} < 2"
 
 # It is not overwritten, but gone on with.
 cp "$table" "$work/before"
 wrong 'a table that is there' 'is there: a calibration would overwrite it' "$config" --backend cpu --sequence 64 -o "$table"
 expect 'it is as before' '' "$(diff "$table" "$work/before")"
-calibrate "$config" --backend cpu --sequence 64,32 --batch 2 --budget 6 -o "$table" --resume
+calibrate "$config" --backend cpu --sequence 64,32 --batch 2 --budget 20 -o "$table" --resume
 expect 'more lengths: exit code' 0 $?
 holds 'the rows of before are kept' "$(grep -cFf <(grep '^  - \[' "$work/before") "$table") == $needed"
 holds 'there are more of them' "$(grep -c '^  - \[' "$table") > $needed"
@@ -80,7 +86,7 @@ wrong 'another function' 'has other times: its provenance has forms: rms_norm; s
 calibrate "$work/nowhere.json" --backend cpu --sequence 64
 expect 'a file that is not there' 3 $?
 expect 'a file that is not there is named' 1 "$(grep -c 'nowhere.json: error: cannot be read' "$work/err")"
-calibrate "$config" --backend cpu --sequence 16 --stack torch-compile --budget 1 -o "$work/products.yaml"
+calibrate "$config" --backend cpu --sequence 16 --stack torch-compile --budget 5 -o "$work/products.yaml"
 expect 'products of another framework: exit code' 0 $?
 expect 'they are all that is measured' gemm: "$(grep -oE '^(gemm|sdpa|memory):' "$work/products.yaml")"
 
