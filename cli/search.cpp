@@ -17,6 +17,7 @@
 #include "sim/report/search_report.h"
 #include "sim/search/missing_kernels.h"
 #include "sim/search/run_search.h"
+#include "sim/search/search_best.h"
 #include "sim/whatif/cost_figures.h"
 
 namespace plumbline {
@@ -25,6 +26,7 @@ namespace {
 struct SearchArguments : SearchOptions, WorkArguments {
   ScenarioArguments scenario;
   bool free = false;
+  bool all = false;     ///< Every layout is simulated.
   std::string emit;     ///< A launcher; "" = the table or data.
   std::string missing;  ///< The file for kernels that were not measured; "" = none.
 };
@@ -67,6 +69,29 @@ int emit_best(const Search& search, SearchPart part, SearchSelection selection,
                      without(notes, outcome->setup.notes));
 }
 
+/// Whether nobody asks for more than the best layouts.
+bool wants_best_alone(const SearchArguments& arguments, const SearchSelection& selection) {
+  return !arguments.all && !arguments.resume && arguments.shard.empty() &&
+         arguments.report.empty() && arguments.missing.empty() && takes_bounds(selection);
+}
+
+bool has_feasible(const SearchPart& part) {
+  return std::any_of(part.families.begin(), part.families.end(), [](const FamilyResult& family) {
+    return std::any_of(family.rows.begin(), family.rows.end(),
+                       [](const SearchRow& row) { return row.row.feasible(); });
+  });
+}
+
+/// The best layouts, or all of them; all, too, where none fits, to tell the nearest.
+Result<SearchRun> run_for(const Search& search, const SearchSelection& selection,
+                          const SearchArguments& arguments, WorkOptions options) {
+  if (wants_best_alone(arguments, selection)) {
+    SearchRun run = search_best(search, selection, kBestLayouts, options);
+    if (run.stopped || has_feasible(run.part)) return run;
+  }
+  return run_search(search, options);
+}
+
 int search_all(const SearchArguments& arguments) {
   const std::string& output = arguments.output;
   const auto shard = read_shard(arguments, arguments, output, "search");
@@ -87,7 +112,7 @@ int search_all(const SearchArguments& arguments) {
   // Predict them.
   auto run = [&] {
     WatchedWork work(arguments, *shard, output, "search", "layouts");
-    return run_search(*search, work.options());
+    return run_for(*search, *selection, arguments, work.options());
   }();
   if (!run) return fail(run.problems());
   if (run->stopped && run->partial) {
@@ -131,6 +156,10 @@ void add_search(CLI::App& app, int& exit_code) {
   command->add_flag("--free", arguments->free,
                     "search the keys of the layout that the scenario gives, too, and say how it "
                     "compares");
+  command->add_flag(
+      "--all", arguments->all,
+      "simulate every layout; absent = bounds of time and memory tell which cannot be "
+      "among the best");
   command
       ->add_option(
           "--missing", arguments->missing,

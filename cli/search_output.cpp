@@ -60,7 +60,7 @@ int tell_search(SearchPart part, SearchSelection selection, const Search* search
     return written;
   if (stopped) {
     say(
-        fmt::format("interrupted: {} of {} layouts are printed; with -o FILE an "
+        fmt::format("interrupted: {} of {} layouts are printed; with --all and -o FILE an "
                     "interrupted search can go on\n",
                     report.done, report.layouts));
     return ExitCode::interrupted;

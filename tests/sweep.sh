@@ -175,6 +175,18 @@ standing "more GPUs" "${quick[@]}" schedule.name=1f1b cluster.gpus=256 training.
 standing "another plan" "${quick[@]}" schedule.name=1f1b plan.stages=8 training.mini_batch_size=256
 standing "another schedule" "${quick[@]}" schedule.name=gpipe schedule.recompute_layers=null schedule.recompute=full
 
+# Bounds leave out what need not be simulated; the rows are those of all layouts.
+numbers() { sed -n '/^ "rows"/,$p' "$1"; }
+for more in "" "--objective per-device" "--distinct --top 12" "--where pipeline<=4"; do
+  # shellcheck disable=SC2086
+  "$plumbline" search "${search[@]}" cluster.gpus=64,128 --json $more > "$work/by-bounds"
+  # shellcheck disable=SC2086
+  "$plumbline" search "${search[@]}" cluster.gpus=64,128 --json $more --all > "$work/by-all"
+  expect "the best by bounds are those of all $more" "$(numbers "$work/by-all")" "$(numbers "$work/by-bounds")"
+  expect "and bounds are of use $more" 1 "$(grep -c '^ "slower_by_bounds": [1-9]' "$work/by-bounds")"
+  expect "all are all $more" 1 "$(grep -c '^ "slower_by_bounds": 0,' "$work/by-all")"
+done
+
 small=("${search[@]}" schedule.name=1f1b cluster.gpus=64,128 --distinct)
 for format in "" --json --csv --markdown; do
   "$plumbline" search "${small[@]}" --top 3 $format --wide --report "$work/one.html" > "$work/search$format"
@@ -208,7 +220,7 @@ expect "a search is no table of two keys" "2 1" "$? $(grep -c -e '--table with a
 expect "a missing part is exit 2" 2 $?
 expect "and is named" 1 "$(grep -c '^error: of 3 shards 2, 3 are missing$' "$work/err")"
 
-slow_search=("${search[@]}" cluster.gpus=1024,2048 training.mini_batch_size=8192 schedule.name=1f1b --jobs 2)
+slow_search=("${search[@]}" --all cluster.gpus=1024,2048 training.mini_batch_size=8192 schedule.name=1f1b --jobs 2)
 "$plumbline" search "${slow_search[@]}" > "$work/search-whole.txt"
 "$plumbline" search "${slow_search[@]}" -o "$work/search.txt" &
 pid=$!
@@ -234,13 +246,13 @@ expect "at last, it ends" 0 $?
 same "as a search in one go" "$work/search-whole.txt" "$work/search.txt"
 expect "and keeps nothing else" search.txt "$(cd "$work" && echo search.txt*)"
 
-"$plumbline" search "${search[@]}" cluster.gpus=2048,4096,8192 training.mini_batch_size=16384 --jobs 1 --csv > "$work/half" 2> "$work/err" &
+"$plumbline" search "${search[@]}" --all cluster.gpus=2048,4096,8192 training.mini_batch_size=16384 --jobs 1 --csv > "$work/half" 2> "$work/err" &
 pid=$!
 sleep 1.5
 kill -TERM "$pid"
 wait "$pid"
 expect "an interrupted search is exit 130" 130 $?
-expect "and says so" 1 "$(grep -c '^interrupted: [0-9]* of [0-9]* layouts are printed; with -o FILE an interrupted search can go on$' "$work/err")"
+expect "and says so" 1 "$(grep -c '^interrupted: [0-9]* of [0-9]* layouts are printed; with --all and -o FILE an interrupted search can go on$' "$work/err")"
 
 echo "$passed passed, $failed failed"
 ((failed == 0 && passed > 0))

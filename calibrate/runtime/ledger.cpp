@@ -246,8 +246,8 @@ DeviceMemory Ledger::peak() const {
     memory.peak.stash += cost.parameters * (stage.max_kept - 1);
     memory.weight_versions = std::max(memory.weight_versions, stage.max_kept);
   }
-  const MemoryParts whole =
-      held_throughout(plan_.graph, plan_.setup.costs, memory_rules(plan_.setup), stages);
+  const MemoryParts whole = held_throughout(holders_of(plan_.graph), plan_.setup.costs,
+                                            memory_rules(plan_.setup), stages);
   memory.peak.weights = whole.weights;
   memory.peak.gradients = whole.gradients;
   memory.peak.optimizer = whole.optimizer;

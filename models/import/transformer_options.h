@@ -159,6 +159,8 @@ struct TransformerOptions {
   std::int64_t tokens() const { return sequence * batch; }
   /// The tokens of a micro-batch that the device has; context parallelism leaves others the rest.
   std::int64_t own_tokens() const { return tokens() / context_parallel; }
+
+  friend bool operator==(const TransformerOptions&, const TransformerOptions&) = default;
 };
 
 /// The rates of dropout: those of the options, else of the file; absent where neither has them.

@@ -255,13 +255,21 @@ Bytes saved_bytes(const OpGraph& graph, const StageCosts& costs, const MemoryRul
   return saved;
 }
 
-MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
-                            const std::vector<std::uint32_t>& stages) {
+StageHolders holders_of(const OpGraph& graph) {
+  StageHolders holders;
+  for (std::uint32_t s = 0; s < graph.stage_slots.size(); ++s)
+    holders.members.push_back(graph.members(s));
+  holders.has_more = graph.micro_batches > graph.mini_batches.size();
+  return holders;
+}
+
+MemoryParts held_throughout(const StageHolders& holders, const StageCosts& costs,
+                            const MemoryRules& rules, const std::vector<std::uint32_t>& stages) {
   MemoryParts held;
   TwoLargest weights, gradients;  // buckets that may be whole
   for (const std::uint32_t s : stages) {
     const StageCost& stage = costs.stages[s];
-    const std::uint32_t members = graph.members(s);
+    const std::uint32_t members = holders.members[s];
     const bool shares_weights = shares_weights_of(stage, rules);
     const bool shares_gradients = !stage.buckets.empty() && rules.sharded >= Sharded::gradients;
     held.weights += weights_of(stage, rules, members);
@@ -273,12 +281,19 @@ MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const
       if (shares_gradients) gradients.add(bucket.gradients);
     }
     // The next backward makes gradients while the last one's only bucket is on its way.
-    const bool has_more = graph.micro_batches > graph.mini_batches.size();
-    if (shares_gradients && stage.buckets.size() == 1 && has_more)
+    if (shares_gradients && stage.buckets.size() == 1 && holders.has_more)
       gradients.add(stage.buckets.front().gradients);
   }
   held.weights += weights.sum();
   held.gradients += gradients.sum();
+  return held;
+}
+
+MemoryParts held_with_versions(const StageHolders& holders, const StageCosts& costs,
+                               const MemoryRules& rules, const std::vector<std::uint32_t>& stages) {
+  MemoryParts held = held_throughout(holders, costs, rules, stages);
+  for (const std::uint32_t s : stages)
+    held.stash += costs.stages[s].parameters * (rules.weight_versions[s] - 1);
   return held;
 }
 
@@ -294,27 +309,15 @@ std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Tr
   return steps;
 }
 
-namespace {
-
-/// What a device holds throughout, with the old versions of its weights.
-MemoryParts throughout(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
-                       const std::vector<std::uint32_t>& stages) {
-  MemoryParts held = held_throughout(graph, costs, rules, stages);
-  for (const std::uint32_t s : stages)
-    held.stash += costs.stages[s].parameters * (rules.weight_versions[s] - 1);
-  return held;
-}
-
-}  // namespace
-
 std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts& costs,
                                          const MemoryRules& rules,
                                          const std::vector<std::vector<MemoryStep>>& steps) {
   std::vector<DeviceMemory> devices(graph.slots());
   const auto stages = graph.stages_by_slot();
+  const StageHolders holders = holders_of(graph);
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
     DeviceMemory& device = devices[slot];
-    device.peak = throughout(graph, costs, rules, stages[slot]);
+    device.peak = held_with_versions(holders, costs, rules, stages[slot]);
     for (const std::uint32_t s : stages[slot])
       device.weight_versions = std::max(device.weight_versions, rules.weight_versions[s]);
   }
@@ -348,6 +351,7 @@ std::vector<Bytes> peak_memory(const OpGraph& graph, const Trace& trace, const S
   std::vector<SlotChanges> changes =
       changes_by_slot(graph, trace, stages, TieOrder::releases_first);
   const auto stages_of = graph.stages_by_slot();
+  const StageHolders holders = holders_of(graph);
   std::vector<Bytes> peaks;
   peaks.reserve(changes.size());
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
@@ -356,7 +360,7 @@ std::vector<Bytes> peak_memory(const OpGraph& graph, const Trace& trace, const S
       held += change.activations + change.buffers;
       most = std::max(most, held);
     });
-    peaks.push_back(throughout(graph, costs, rules, stages_of[slot]).sum() + most);
+    peaks.push_back(held_with_versions(holders, costs, rules, stages_of[slot]).sum() + most);
   }
   return peaks;
 }

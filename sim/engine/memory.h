@@ -40,11 +40,23 @@ struct MemoryParts {
   }
 };
 
+/// The devices that hold each stage.
+struct StageHolders {
+  std::vector<std::uint32_t> members;  ///< One count per stage; those of all copies.
+  bool has_more = false;  ///< Whether a mini-batch has a backward behind its first one.
+};
+
+StageHolders holders_of(const OpGraph& graph);
+
 /// Weights, gradients and optimizer state that a device with these stages holds during the whole
 /// run, and the room for the temporary tensors of a backward. Of shared gradients and weights it
 /// holds its shares, plus the two largest buckets whole.
-MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
-                            const std::vector<std::uint32_t>& stages);
+MemoryParts held_throughout(const StageHolders& holders, const StageCosts& costs,
+                            const MemoryRules& rules, const std::vector<std::uint32_t>& stages);
+
+/// The same with the old versions of the weights.
+MemoryParts held_with_versions(const StageHolders& holders, const StageCosts& costs,
+                               const MemoryRules& rules, const std::vector<std::uint32_t>& stages);
 
 /// The weights and the optimizer state that a device with these stages saves for a checkpoint: of
 /// what copies share, its share.

@@ -1,10 +1,11 @@
-// The distinct moments of each op list, and the memory held at them.
+// The moments of each op list that hold most, and the memory held at them.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/planning/memory_floor.h"
 
 #include <algorithm>
-#include <set>
+#include <functional>
+#include <limits>
 #include <utility>
 
 namespace plumbline {
@@ -28,29 +29,34 @@ bool none_above(const std::vector<std::uint32_t>& a, const std::vector<std::uint
 
 }  // namespace
 
-MemoryFloor::MemoryFloor(const Outcome& outcome, std::vector<std::vector<StageMemory>> by_count)
+MemoryFloor::MemoryFloor(const TrainingSetup& setup, std::vector<std::vector<StageMemory>> by_count)
     : by_count_(std::move(by_count)) {
-  const PipelineShape& shape = outcome.setup.schedule.shape;
-  const OpLists lists = outcome.setup.schedule.lists();
+  const PipelineShape& shape = setup.schedule.shape;
+  const OpLists lists = setup.schedule.lists();
+  const StageHolders holders = holders_of(setup);
+  const MemoryRules rules = memory_rules(setup);
   slots_.resize(lists.size());
   for (std::uint32_t s = 0; s < shape.stages(); ++s) {
     for (const std::uint32_t slot : shape.stage_slots[s]) slots_[slot].stages.push_back(s);
   }
-  const std::uint32_t copies = outcome.graph.slots() / shape.slots;
   for (std::size_t slot = 0; slot < lists.size(); ++slot) {
-    const MemoryParts& peak = outcome.memory[slot * copies].peak;
-    slots_[slot].throughout = peak.sum() - peak.activations - peak.buffers;
-    slots_[slot].moments = moments_of(slots_[slot].stages, lists[slot]);
+    Slot& one = slots_[slot];
+    one.throughout = held_with_versions(holders, setup.costs, rules, one.stages).sum();
+    one.moments = moments_of(one.stages, lists[slot]);
   }
-  // The memory of tensors that wait to be sent can also depend on neighbours on the same device.
-  // The bound then leaves it out.
+  // On a device with neighbouring stages, another stage than the one that reserved them may release
+  // tensors that wait to be sent and, where all is recomputed, activations. The bound then leaves
+  // them out.
+  const bool all_again = rules.recompute == Recompute::full;
   const auto& positions = shape.positions;
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const bool next_too = i + 1 < positions.size() && positions[i + 1].same_devices;
     if (positions[i].stages == 1 && !positions[i].same_devices && !next_too) continue;
     for (auto& stages : by_count_) {
-      for (std::uint32_t s = positions[i].first_stage; s <= positions[i].last_stage(); ++s)
+      for (std::uint32_t s = positions[i].first_stage; s <= positions[i].last_stage(); ++s) {
         stages[s].sent = {};
+        if (all_again) stages[s].kept = stages[s].recomputed_by_input = {};
+      }
     }
   }
   for (std::size_t s = 0; s < shape.stages(); ++s) min_.push_back(min_of(by_count_, s));
@@ -58,32 +64,37 @@ MemoryFloor::MemoryFloor(const Outcome& outcome, std::vector<std::vector<StageMe
 
 std::vector<MemoryFloor::Moment> MemoryFloor::moments_of(const std::vector<std::uint32_t>& stages,
                                                          const std::vector<Op>& list) {
-  std::set<Moment> seen;
+  constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> places(list.empty() ? 0 : stages.back() + 1, none);
+  for (std::size_t place = 0; place < stages.size(); ++place) places[stages[place]] = place;
+  // By kind and stage.
+  std::vector<std::vector<Moment>> most(kOpKinds * stages.size());
   Moment now{OpKind::forward, 0, std::vector<std::uint32_t>(stages.size(), 0),
              std::vector<std::uint32_t>(stages.size(), 0)};
+  const auto is_within = [](const Moment& a, const Moment& b) {
+    return none_above(a.in_flight, b.in_flight) && none_above(a.waiting, b.waiting);
+  };
+  const auto add = [&] {
+    std::vector<Moment>& alike =
+        most[static_cast<std::size_t>(now.kind) * stages.size() + now.stage];
+    const auto holds_more = [&](const Moment& other) { return is_within(now, other); };
+    if (std::any_of(alike.rbegin(), alike.rend(), holds_more)) return;
+    std::erase_if(alike, [&](const Moment& other) { return is_within(other, now); });
+    alike.push_back(now);
+  };
   for (const Op& op : list) {
-    const auto at = std::find(stages.begin(), stages.end(), op.stage.value) - stages.begin();
-    const auto place = static_cast<std::size_t>(at);
+    const std::size_t place = places[op.stage.value];
     now.kind = op.kind;
     now.stage = static_cast<std::uint32_t>(place);
     if (op.kind == OpKind::forward) ++now.in_flight[place];
-    if (op.kind != OpKind::backward_weight) seen.insert(now);
+    if (op.kind != OpKind::backward_weight) add();
     if (op.kind == OpKind::backward_input) ++now.waiting[place];
     if (op.kind == OpKind::backward_weight) --now.waiting[place];
     if (op.kind == OpKind::backward || op.kind == OpKind::backward_weight) --now.in_flight[place];
   }
-  // Moments that hold no more than another one are left out.
-  std::vector<Moment> undominated;
-  for (auto moment = seen.rbegin(); moment != seen.rend(); ++moment) {
-    const bool is_less =
-        std::any_of(undominated.begin(), undominated.end(), [&](const Moment& other) {
-          return other.kind == moment->kind && other.stage == moment->stage &&
-                 none_above(moment->in_flight, other.in_flight) &&
-                 none_above(moment->waiting, other.waiting);
-        });
-    if (!is_less) undominated.push_back(*moment);
-  }
-  return undominated;
+  std::vector<Moment> all;
+  for (const std::vector<Moment>& alike : most) all.insert(all.end(), alike.begin(), alike.end());
+  return all;
 }
 
 Bytes MemoryFloor::of(std::uint32_t slot, const std::vector<std::int64_t>& counts) const {
@@ -95,19 +106,60 @@ Bytes MemoryFloor::of(std::uint32_t slot, const std::vector<std::int64_t>& count
   };
   Bytes max;
   for (const Moment& moment : one.moments) {
-    const StageMemory& own = memory(moment.stage);
-    Bytes held = moment.kind == OpKind::forward ? own.sent
-                 : moment.kind == OpKind::backward
-                     ? own.again + own.received_gradient
-                     : own.recomputed_by_input + own.received_gradient;
-    for (std::size_t place = 0; place < one.stages.size(); ++place) {
-      const StageMemory& stage = memory(place);
-      held += (stage.kept + stage.received_input) * moment.in_flight[place];
-      held += (stage.recomputed_by_input + stage.received_gradient) * moment.waiting[place];
-    }
+    Bytes held = held_besides(moment, memory);
+    for (std::size_t place = 0; place < one.stages.size(); ++place)
+      held += memory(place).kept * moment.in_flight[place];
     max = std::max(max, held);
   }
   return one.throughout + max;
+}
+
+/// What is held at a moment besides the activations that are kept.
+template <class Memory>
+Bytes MemoryFloor::held_besides(const Moment& moment, Memory&& memory) {
+  const StageMemory& own = memory(moment.stage);
+  Bytes held = moment.kind == OpKind::forward    ? own.sent
+               : moment.kind == OpKind::backward ? own.again + own.received_gradient
+                                                 : own.recomputed_by_input + own.received_gradient;
+  for (std::size_t place = 0; place < moment.in_flight.size(); ++place) {
+    const StageMemory& stage = memory(place);
+    held += stage.received_input * moment.in_flight[place];
+    held += (stage.recomputed_by_input + stage.received_gradient) * moment.waiting[place];
+  }
+  return held;
+}
+
+std::int64_t MemoryFloor::least_layers(std::uint32_t slot, Bytes limit) const {
+  const Slot& one = slots_[slot];
+  const auto least = [&](std::size_t place) -> const StageMemory& {
+    return min_[one.stages[place]];
+  };
+  std::int64_t layers = 0;
+  std::vector<std::int64_t> savings;
+  for (const Moment& moment : one.moments) {
+    Bytes held = one.throughout + held_besides(moment, least);
+    savings.clear();
+    for (std::size_t place = 0; place < one.stages.size(); ++place) {
+      const std::uint32_t stage = one.stages[place];
+      held += by_count_.front()[stage].kept * moment.in_flight[place];
+      for (std::size_t n = 1; n < by_count_.size() && moment.in_flight[place] > 0; ++n) {
+        const Bytes saved = by_count_[n - 1][stage].kept - by_count_[n][stage].kept;
+        if (saved.count > 0) savings.push_back((saved * moment.in_flight[place]).count);
+      }
+    }
+    std::int64_t lacking = (held - limit).count;
+    if (lacking <= 0) continue;
+    std::sort(savings.begin(), savings.end(), std::greater<>());
+    std::int64_t needed = 0;
+    for (const std::int64_t saved : savings) {
+      if (lacking <= 0) break;
+      lacking -= saved;
+      ++needed;
+    }
+    if (lacking > 0) needed = std::numeric_limits<std::int64_t>::max();
+    layers = std::max(layers, needed);
+  }
+  return layers;
 }
 
 }  // namespace plumbline

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
+#include "base/parallel.h"
 #include "base/table.h"
 #include "models/kernels/kernel_model.h"
 #include "sim/planning/predict.h"
@@ -81,13 +83,18 @@ double goodness(const SearchReport& report, const SweepNumbers& numbers) {
 /// The first of the best rows on the other device; nothing if one of them cannot be predicted.
 std::optional<OtherDevice> first_on(const Trial& trial, const Search& search,
                                     const SearchReport& report) {
+  std::vector<std::optional<SweepRow>> found(report.best.size());
+  const std::atomic<bool> never{false};
+  for_each_parallel(found.size(), available_cores(), never, [&](std::uint64_t i) {
+    auto scenario = search.read(report.best[i].layout, trial.overrides);
+    if (!scenario) return;
+    const auto settled = settle_and_predict(*std::move(scenario));
+    if (settled) found[i] = SweepRow{i, numbers_of(settled->outcome), "", {}};
+  });
   std::vector<SweepRow> rows;
-  for (std::size_t i = 0; i < report.best.size(); ++i) {
-    const auto scenario = search.scenario(report.best[i].layout, trial.overrides);
-    if (!scenario) return std::nullopt;
-    const auto outcome = predict(*scenario, Evaluation::fastest);
-    if (!outcome) return std::nullopt;
-    rows.push_back({.point = i, .numbers = numbers_of(*outcome), .reason = "", .estimated = {}});
+  for (std::optional<SweepRow>& row : found) {
+    if (!row) return std::nullopt;
+    rows.push_back(*std::move(row));
   }
   const double before = goodness(report, *rows.front().numbers);
   const SweepRow best =
@@ -105,7 +112,7 @@ bool is_order_published(const Search& search, const SearchReport& report) {
   });
   return !has_models &&
          std::all_of(report.best.begin(), report.best.end(), [&](const SearchRow& row) {
-           const auto scenario = search.scenario(row.layout);
+           const auto scenario = search.read(row.layout);
            return scenario && expected_errors(*scenario);
          });
 }
@@ -131,7 +138,8 @@ std::string words_on_close(const SearchReport& report) {
   const std::string within = fmt::format("within {:g} % of number 1", 100 * kTooClose);
   if (close == 0) return "no other layout is " + within;
   if (close == 1) return fmt::format("number 2 is {}: too close to call", within);
-  const bool has_more = close + 1 == report.best.size() && report.feasible > report.best.size();
+  const bool has_more =
+      close + 1 == report.best.size() && report.feasible + report.slower > report.best.size();
   return fmt::format("numbers 2 to {}{} are {}: too close to call", close + 1,
                      has_more ? ", and maybe more," : "", within);
 }
@@ -147,7 +155,7 @@ void try_other_devices(const Search& search, SearchReport& report) {
     return key == "cluster" || key.starts_with("cluster.device");
   });
   if (report.best.size() < 2 || !by_speed || is_varied) return;
-  const auto first = search.scenario(report.best.front().layout);
+  const auto first = search.read(report.best.front().layout);
   if (!first || !first->estimated_for) return;
   const DeviceRoofline& device = *first->estimated_for;
   const bool is_published = is_order_published(search, report);

@@ -152,27 +152,6 @@ std::vector<std::string> estimates_of(const SearchReport& report) {
   return estimates;
 }
 
-/// Errors: a value that no row can have.
-std::optional<Diagnostic> check_value(const ConditionText& condition, bool of_schedules) {
-  const std::string& value = condition.value;
-  const bool equality = condition.operation == "==" || condition.operation == "!=";
-  const auto source = std::make_shared<const Source>(Source{"--where", condition.text, ""});
-  const auto wrong = [&](std::string_view problem, std::string help) {
-    return input_error(
-        {source, 1, 1, static_cast<int>(condition.text.size())},
-        fmt::format("{} is compared with '{}', which {}", condition.key, clipped(value), problem),
-        std::move(help));
-  };
-  if (value.empty() || (!equality && !is_comparable(value)))
-    return wrong("is no number, size, time or rate", "only == and != take words");
-  if (of_schedules && !find_schedule_rule(value)) {
-    const std::string near = did_you_mean(value, schedule_names(), schedule_abbreviations());
-    return wrong("is no schedule",
-                 near.empty() ? "plumbline list schedules" : near + " (plumbline list schedules)");
-  }
-  return std::nullopt;
-}
-
 /// A comparison of the first row with the scenario as it stands.
 std::string comparison(const SearchReport& report) {
   const StandingScenario& standing = *report.facts.as_it_stands;
@@ -258,11 +237,17 @@ Json row_json(const SearchRow& row, const std::vector<std::string>& varied_keys)
 std::vector<std::string> remarks(const SearchReport& report) {
   std::vector<std::string> lines;
   const std::string of_all = fmt::format("of {}", plural(report.layouts, "layout"));
-  if (report.done < report.layouts)
+  if (report.done < report.layouts && report.slower == 0)
     lines.push_back(fmt::format("done: {} {}", report.done, of_all));
+  if (report.slower > 0) {
+    lines.push_back(
+        fmt::format("slower than these: {} {}, by bounds of their times (--all simulates them)",
+                    report.slower, of_all));
+  }
   if (report.misfits > 0)
     lines.push_back(fmt::format(
-        "do not fit: {} {}{}", report.misfits, of_all,
+        "do not fit: {} {}{}{}", report.misfits, of_all,
+        report.slower > 0 ? ", and maybe some of the slower ones" : "",
         report.nearest && report.feasible == 0
             ? fmt::format("; the nearest ({}) lacks {}", in_words(report.nearest->layout),
                           to_text(Bytes{shortage_of(*report.nearest)}))
@@ -271,7 +256,7 @@ std::vector<std::string> remarks(const SearchReport& report) {
     lines.push_back(
         fmt::format("cannot run: {} {}; the first: {}", report.cannot_run, of_all, report.why_not));
   if (const std::string memory = memory_text(report); !memory.empty()) lines.push_back(memory);
-  if (report.rows.size() < report.feasible)
+  if (report.rows.size() < report.feasible && report.slower == 0)
     lines.push_back(fmt::format("shown: {} of {} that fit{}", report.rows.size(), report.feasible,
                                 report.selection.distinct
                                     ? ": the best of each tensor, context, expert and pipeline size"
@@ -287,6 +272,7 @@ std::vector<std::string> remarks(const SearchReport& report) {
 void SearchTally::add(FamilyResult result) {
   done_ += result.rows.size() + result.passed_over;
   misfits_ += result.passed_over;
+  slower_ += result.slower;
   for (SearchRow& row : result.rows) {
     if (row.row.feasible()) {
       feasible_.push_back(std::move(row));
@@ -303,43 +289,6 @@ void SearchTally::add(FamilyResult result) {
   }
 }
 
-Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where,
-                                       const std::vector<std::string>& varied_keys) {
-  SearchSelection selection{std::move(rows), {}, false};
-  Diagnostics problems;
-  for (const std::string& text : where) {
-    auto parts = split_condition(text);
-    if (!keep(parts, problems)) continue;
-    const bool is_varied =
-        std::find(varied_keys.begin(), varied_keys.end(), parts->key) != varied_keys.end();
-    if (const LayoutColumn* column = find_column(parts->key); column || is_varied) {
-      const bool of_schedules = column && column->key == std::string_view("schedule");
-      if (auto wrong = check_value(*parts, of_schedules)) {
-        problems.push_back(*std::move(wrong));
-      } else {
-        if (of_schedules) parts->value = find_schedule_rule(parts->value)->name;
-        selection.layout.push_back(*std::move(parts));
-      }
-    } else if (auto condition = parse_condition(text, {}); keep(condition, problems)) {
-      selection.rows.where.push_back(*std::move(condition));
-    } else {
-      Diagnostic& problem = problems.back();
-      std::vector<std::string> titles = varied_keys;
-      for (const LayoutColumn& one : layout_columns()) titles.emplace_back(one.title);
-      std::vector<std::string> taken = layout_names();
-      taken.insert(taken.end(), varied_keys.begin(), varied_keys.end());
-      const std::string near = did_you_mean(parts->key, taken);
-      if (!near.empty()) {
-        problem.help = near;
-      } else if (problem.help.starts_with("one of ")) {
-        problem.help += fmt::format("; or of the layout {}", fmt::join(titles, ", "));
-      }
-    }
-  }
-  if (!problems.empty()) return problems;
-  return selection;
-}
-
 SearchReport SearchTally::report(SearchSelection selection) && {
   SearchReport report;
   report.facts = std::move(facts_);
@@ -347,42 +296,24 @@ SearchReport SearchTally::report(SearchSelection selection) && {
   report.done = done_;
   report.misfits = misfits_;
   report.cannot_run = cannot_run_;
+  report.slower = slower_;
   report.nearest = std::move(nearest_);
   if (refused_) report.why_not = refused_->row.reason;
 
   // A layout that needs no recomputation was found once for each kind of recomputation.
   std::set<std::string> different;
-  std::map<std::uint64_t, const SearchRow*> by_point;
-  std::vector<SweepRow> rows;
-  for (const SearchRow& row : feasible_) {
-    different.insert(identity(row.layout));
-    const auto& conditions = selection.layout;
-    if (!std::all_of(conditions.begin(), conditions.end(), [&](const ConditionText& condition) {
-          const LayoutColumn* column = find_column(condition.key);
-          return meets(condition,
-                       column ? column->text(row.layout) : value_of(row.layout, condition.key));
-        }))
-      continue;
-    by_point.emplace(row.row.point, &row);
-    rows.push_back(row.row);
-  }
+  for (const SearchRow& row : feasible_) different.insert(identity(row.layout));
   report.feasible = different.size();
-  report.layouts -= feasible_.size() - different.size();
-  report.done -= feasible_.size() - different.size();
-  SweepSelection all = selection.rows;
-  all.top = 0;
-  std::set<std::string> told;
-  const std::vector<SweepRow> ordered = select(std::move(rows), all);
-  report.choices = choices_among(ordered, by_point);
-  report.front = front_of(ordered, by_point);
-  for (const SweepRow& row : ordered) {
-    const SearchRow& found = *by_point.at(row.point);
-    const std::string alike = selection.distinct ? sizes(found.layout) : identity(found.layout);
-    if (!told.insert(alike).second) continue;
-    constexpr std::size_t max_tried = 10;
-    if (report.best.size() < max_tried) report.best.push_back(found);
-    const std::size_t top = selection.rows.top;
-    if (top == 0 || report.rows.size() < top) report.rows.push_back(found);
+  const std::uint64_t equal = feasible_.size() - different.size();
+  report.done -= equal;
+  if (slower_ == 0) report.layouts -= equal;  // else nobody knows how many are equal
+  const RankedLayouts ranked = rank(feasible_, selection);
+  report.choices = choices_among(ranked.rows, ranked.by_point);
+  report.front = front_of(ranked.rows, ranked.by_point);
+  const std::size_t top = selection.rows.top;
+  for (std::size_t i = 0; i < ranked.best.size(); ++i) {
+    if (i < kBestLayouts) report.best.push_back(*ranked.best[i]);
+    if (top == 0 || i < top) report.rows.push_back(*ranked.best[i]);
   }
   const auto same_batch = [&](const SearchRow& row) {
     return mini_batch_of(row.layout) == mini_batch_of(report.rows.front().layout);
@@ -477,6 +408,7 @@ std::string to_json(const SearchReport& report, const std::string& version) {
   line("feasible", report.feasible);
   line("do_not_fit", report.misfits);
   line("cannot_run", report.cannot_run);
+  line("slower_by_bounds", report.slower);
   const bool by_parts = !report.others.empty() && !report.others.front().part.empty();
   line("other_efficiencies", by_parts ? Json::array() : others_json(report, "efficiency"));
   if (by_parts || report.too_close)

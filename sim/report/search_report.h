@@ -12,7 +12,7 @@
 #include "base/document.h"
 #include "sim/search/search_choices.h"
 #include "sim/search/search_file.h"
-#include "sim/whatif/sweep_order.h"
+#include "sim/search/search_selection.h"
 
 namespace plumbline {
 
@@ -26,25 +26,14 @@ struct OtherDevice {
   double gain = 0;        ///< Its gain in speed over the first row, as a share.
 };
 
-/// The rows of a search that are reported, and their order.
-struct SearchSelection {
-  SweepSelection rows;                ///< Conditions on the rows' numbers.
-  std::vector<ConditionText> layout;  ///< Conditions on the layouts; all must hold.
-  bool distinct =
-      false;  ///< Only the best layout of each tensor, context, expert and pipeline size.
-};
-
-/// Reads conditions. A condition is one of parse_condition, or is on a layout's column, named as in
-/// tables or JSON or by its key, or on a key that the search varies: "pipeline <= 4",
-/// "schedule.name == 1f1b". Errors: those of parse_condition.
-Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where,
-                                       const std::vector<std::string>& varied_keys);
+/// The number of best rows that are predicted for other devices.
+inline constexpr std::size_t kBestLayouts = 10;
 
 /// The reported layouts, and the numbers of the others.
 struct SearchReport {
   SearchFacts facts;
   std::vector<SearchRow> rows;        ///< The reported rows, best first.
-  std::vector<SearchRow> best;        ///< The best ten rows, reported or not.
+  std::vector<SearchRow> best;        ///< The best kBestLayouts rows, reported or not.
   std::vector<SearchChoice> choices;  ///< Among all rows that meet the conditions, reported or not.
   std::vector<SearchRow> front;       ///< Those of them that no other beats.
   SearchSelection selection;
@@ -55,6 +44,9 @@ struct SearchReport {
   std::uint64_t misfits =
       0;  ///< Layouts that do not fit, including those with larger micro-batches.
   std::uint64_t cannot_run = 0;
+  /// Layouts that were not predicted, as they are slower than the best ones by their bounds. Some
+  /// of them may not fit.
+  std::uint64_t slower = 0;
   std::optional<SearchRow> nearest;  ///< The misfit that lacks the least memory.
   std::string why_not;    ///< The reason of the first layout that cannot run; "" = all can run.
   double efficiency = 0;  ///< The roofline's share of the peaks; 0 = no roofline gave the times.
@@ -85,6 +77,7 @@ class SearchTally {
   std::uint64_t done_ = 0;
   std::uint64_t misfits_ = 0;
   std::uint64_t cannot_run_ = 0;
+  std::uint64_t slower_ = 0;
   std::vector<SearchRow> feasible_;
   std::optional<SearchRow> nearest_;
   std::optional<SearchRow> refused_;  ///< The first one by number that cannot run.

@@ -26,8 +26,10 @@ namespace {
 
 class ScenarioReader {
  public:
-  ScenarioReader(const std::string& path, const ModelSection* model)
-      : path_(path), known_model_(model) {}
+  ScenarioReader(const std::string& path, const ModelSection* model, DerivedModels* derived)
+      : path_(path), known_model_(model) {
+    written_.derived = derived;
+  }
 
   Result<Scenario> read(const YamlNode& root) {
     if (const YamlNode* kind = value_of(root, "kind")) return other_kind(*kind);
@@ -429,11 +431,13 @@ class ScenarioReader {
   bool micro_batches_given_ = false;
 };
 
-Result<Scenario> read_tree(const YamlNode& root, const ModelSection* model) {
+Result<Scenario> read_tree(const YamlNode& root, const ModelSection* model,
+                           DerivedModels* derived) {
   if (lists_devices(root)) {
-    return read_unlike_devices(root, [&](const YamlNode& tree) { return read_tree(tree, model); });
+    return read_unlike_devices(
+        root, [&](const YamlNode& tree) { return read_tree(tree, model, derived); });
   }
-  auto scenario = ScenarioReader(root.mark.source->name, model).read(root);
+  auto scenario = ScenarioReader(root.mark.source->name, model, derived).read(root);
   if (scenario) scenario->source = root.mark.source;
   return scenario;
 }
@@ -448,7 +452,8 @@ bool leaves_placement_open(const YamlNode& root) {
 /// limits of activations are those of all stages of a device, so that all have the same memory. On
 /// one device all placements are the same.
 /// Errors: those of the first placement, if it can have none.
-Result<Scenario> read_each_placement(YamlNode root, const ModelSection* model) {
+Result<Scenario> read_each_placement(YamlNode root, const ModelSection* model,
+                                     DerivedModels* derived) {
   std::vector<Scenario> read;
   std::vector<std::pair<OpenPlacement, std::string>> impossible;
   Diagnostics problems;
@@ -459,7 +464,7 @@ Result<Scenario> read_each_placement(YamlNode root, const ModelSection* model) {
       continue;
     }
     entry_of(entry_of(root, "schedule")->value, "placement")->value.text = name(one);
-    auto scenario = read_tree(root, model);
+    auto scenario = read_tree(root, model, derived);
     if (scenario) {
       OrderWish& wish = *scenario->schedule.wish;
       if (wish.in_flight) wish.in_flight->value *= scenario->schedule.chunks;
@@ -479,8 +484,10 @@ Result<Scenario> read_each_placement(YamlNode root, const ModelSection* model) {
 
 }  // namespace
 
-Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model) {
-  return leaves_placement_open(root) ? read_each_placement(root, model) : read_tree(root, model);
+Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model,
+                                    DerivedModels* derived) {
+  return leaves_placement_open(root) ? read_each_placement(root, model, derived)
+                                     : read_tree(root, model, derived);
 }
 
 void put_notes_first(const std::vector<std::string>& notes, Scenario& scenario) {

@@ -31,6 +31,7 @@
 namespace plumbline {
 
 class KernelModel;
+class DerivedModels;
 struct ModelSection;
 struct OpenedScenario;
 struct YamlNode;
@@ -145,8 +146,10 @@ Result<Scenario> read_overridden(YamlNode& root, const std::vector<std::string>&
 Result<Scenario> read_opened(OpenedScenario& opened, const std::vector<std::string>& overrides);
 
 /// The same for a tree without overrides. `model`, if given, is the result of reading its model
-/// section; the section itself is then ignored.
-Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model = nullptr);
+/// section; the section itself is then ignored. `derived`, if given, remembers the layers that a
+/// config.json leads to.
+Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model = nullptr,
+                                    DerivedModels* derived = nullptr);
 
 /// Puts notes in front of those of the scenario, whatever its placement will be.
 void put_notes_first(const std::vector<std::string>& notes, Scenario& scenario);

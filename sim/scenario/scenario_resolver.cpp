@@ -309,7 +309,7 @@ class ScenarioResolver {
                                    written_.transformer->mark};
     auto model = derive_model(*written_.transformer, written_.micro_batch_size->value,
                               written_.cluster.per_server(), written_.micro_batch_size->mark,
-                              scenario_.notes);
+                              scenario_.notes, written_.derived);
     if (keep(model, problems_)) scenario_.model = *std::move(model);
     scenario_.transformer = written_.transformer->options;
     scenario_.config = written_.transformer->file;

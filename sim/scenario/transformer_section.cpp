@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/section_reader.h"
@@ -123,9 +124,39 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   return choice;
 }
 
-Result<Model> derive_model(const TransformerChoice& choice, std::int64_t micro_batch_size,
-                           std::optional<std::int64_t> per_server, const Mark& size_mark,
-                           std::vector<std::string>& notes) {
+namespace {
+
+Result<DerivedModel> derived(const TransformerChoice& choice, const TransformerOptions& options) {
+  auto profile = transformer_profile(choice.name, *choice.shape, options);
+  if (!profile) return profile.problems();
+  return DerivedModel{std::move(profile->model), std::move(profile->uncounted)};
+}
+
+}  // namespace
+
+Result<DerivedModel> DerivedModels::of(const TransformerChoice& choice,
+                                       const TransformerOptions& options) {
+  const auto find = [&]() -> std::shared_ptr<const Result<DerivedModel>> {
+    const auto found = std::find_if(known_.begin(), known_.end(),
+                                    [&](const auto& one) { return one.first == options; });
+    return found == known_.end() ? nullptr : found->second;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = find()) return *found;
+  }
+  auto made = std::make_shared<const Result<DerivedModel>>(derived(choice, options));
+  const std::lock_guard lock(mutex_);
+  if (const auto found = find()) return *found;  // another thread was faster
+  known_.emplace_back(options, made);
+  return *made;
+}
+
+Result<SharedValue<Model>> derive_model(const TransformerChoice& choice,
+                                        std::int64_t micro_batch_size,
+                                        std::optional<std::int64_t> per_server,
+                                        const Mark& size_mark, std::vector<std::string>& notes,
+                                        DerivedModels* known) {
   TransformerOptions options = choice.options;
   const std::int64_t batches = options.group_batches();
   if (batches > 1 && micro_batch_size % batches != 0) {
@@ -138,16 +169,16 @@ Result<Model> derive_model(const TransformerChoice& choice, std::int64_t micro_b
   }
   options.batch = batches > 0 ? micro_batch_size / batches : micro_batch_size;
   options.devices_per_server = per_server;
-  auto profile = transformer_profile(choice.name, *choice.shape, options);
-  if (!profile) {
-    Diagnostics problems = profile.problems();
+  auto model = known ? known->of(choice, options) : derived(choice, options);
+  if (!model) {
+    Diagnostics problems = model.problems();
     for (Diagnostic& problem : problems) problem.mark = choice.mark;
     return problems;
   }
   if (options.context_exchange != ContextExchange::keys && options.context_parallel == 1)
     notes.emplace_back("model.context_exchange changes nothing: model.context_parallel is 1");
-  for (std::string& note : profile->uncounted) notes.push_back(std::move(note));
-  return std::move(profile->model);
+  for (std::string& note : model->uncounted) notes.push_back(std::move(note));
+  return std::move(model->model);
 }
 
 }  // namespace plumbline

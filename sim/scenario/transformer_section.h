@@ -6,12 +6,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "base/shared_value.h"
 #include "models/import/transformer_layers.h"
 #include "models/profile/profile.h"
 
@@ -43,13 +46,34 @@ const std::vector<std::string_view>& transformer_keys();
 /// `problems`.
 std::optional<TransformerChoice> read_transformer(SectionReader& section);
 
+/// A model whose layers have FLOPs and bytes, with what its numbers do not cover.
+struct DerivedModel {
+  SharedValue<Model> model;
+  std::vector<std::string> uncounted;
+};
+
+/// The models that were derived from one config.json under different options, so that none is
+/// derived twice. Several threads may use it at once.
+class DerivedModels {
+ public:
+  /// The model for these options; `derive` makes it where it is not known. Requires: a choice of
+  /// the same file, read in the same way, at every call. Errors: those of transformer_profile().
+  Result<DerivedModel> of(const TransformerChoice& choice, const TransformerOptions& options);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<TransformerOptions, std::shared_ptr<const Result<DerivedModel>>>> known_;
+};
+
 /// A model whose layers have FLOPs and bytes for micro-batches of `micro_batch_size` samples on a
 /// group. `per_server` devices of the group share a server (nothing: all). Adds a note on effects
-/// that the numbers do not cover to `notes`. Errors: a group that does not divide the sizes that it
-/// has to divide; a micro-batch that cannot be divided among the devices with samples of their own,
-/// reported at `size_mark`.
-Result<Model> derive_model(const TransformerChoice& choice, std::int64_t micro_batch_size,
-                           std::optional<std::int64_t> per_server, const Mark& size_mark,
-                           std::vector<std::string>& notes);
+/// that the numbers do not cover to `notes`. `known`, if given, remembers it. Errors: a group that
+/// does not divide the sizes that it has to divide; a micro-batch that cannot be divided among the
+/// devices with samples of their own, reported at `size_mark`.
+Result<SharedValue<Model>> derive_model(const TransformerChoice& choice,
+                                        std::int64_t micro_batch_size,
+                                        std::optional<std::int64_t> per_server,
+                                        const Mark& size_mark, std::vector<std::string>& notes,
+                                        DerivedModels* known = nullptr);
 
 }  // namespace plumbline

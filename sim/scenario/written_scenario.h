@@ -19,6 +19,7 @@ struct WrittenScenario {
   Scenario scenario;                             ///< All values that one section alone decides.
   ClusterChoice cluster;                         ///< The cluster section.
   std::optional<TransformerChoice> transformer;  ///< Set for a model given by its config.json.
+  DerivedModels* derived = nullptr;              ///< Remembers what is derived from that.
   std::optional<Marked<std::int64_t>> batch;     ///< model.batch.
   std::optional<Marked<std::int64_t>> micro_batch_size;  ///< training.micro_batch_size.
   std::optional<Marked<std::int64_t>> mini_batch_size;   ///< training.mini_batch_size.

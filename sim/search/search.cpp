@@ -140,7 +140,7 @@ Result<Search> Search::make(OpenedScenario opened, const std::vector<std::string
 
   // The values of the arguments, and the keys that they leave open.
   for (const std::vector<std::string>& overrides : *all) {
-    Combination combination{taken_out, search.root_, nullptr};
+    Combination combination{taken_out, search.root_, nullptr, nullptr};
     combination.overrides.insert(combination.overrides.end(), overrides.begin(), overrides.end());
     if (auto wrong = override_all(combination.root, taken_out)) return *wrong;
     OverrideLog log;
@@ -301,8 +301,11 @@ std::optional<Diagnostics> Search::add_families(std::size_t index) {
   if (!problems.empty()) return problems;
   auto space = layout_space(combination.root, model, combination.overrides);
   if (!space) return space.problems();
-  if (!model.transformer)
+  if (model.transformer) {
+    combination.derived = std::make_shared<DerivedModels>();
+  } else {
     combination.model = std::make_shared<const ModelSection>(std::move(model));
+  }
   for (LayoutFamily& family : space->families) {
     family.number = families_.size();
     family.first = facts_.layouts;
@@ -327,7 +330,7 @@ Result<Scenario> Search::read(const Layout& layout, const std::vector<std::strin
   for (const auto* overrides : {&layout.overrides, &more}) {
     if (auto wrong = override_all(root, *overrides)) return *wrong;
   }
-  return read_scenario_tree(root, combination.model.get());
+  return read_scenario_tree(root, combination.model.get(), combination.derived.get());
 }
 
 Result<Scenario> Search::scenario(const Layout& layout,
@@ -352,20 +355,31 @@ SearchRow Search::predict_layout(const LayoutFamily& family, std::size_t index) 
   SearchRow found;
   found.row.point = family.first + index;
   found.layout = layout_of(family, index);
-  const auto refuse = [&](const Diagnostics& problems) {
-    found.row.reason = problems.front().message;
-    return std::move(found);
-  };
   auto written = read(found.layout);
-  if (!written) return refuse(written.problems());
+  if (!written) return refused(family, index, written.problems());
   const auto settled = settle_and_predict(*std::move(written));
-  if (!settled) return refuse(settled.problems());
+  if (!settled) return refused(family, index, settled.problems());
   const Outcome& outcome = settled->outcome;
   describe(found.layout, settled->scenario, outcome);
   found.row.numbers = numbers_of(outcome);
   found.row.estimated = outcome.setup.estimated;
   if (found.row.numbers->fits == false) found.row.reason = shortage(outcome);
   return found;
+}
+
+Result<RunBounds> Search::bounds(const LayoutFamily& family, std::size_t index) const {
+  const auto written = read(layout_of(family, index));
+  if (!written) return written.problems();
+  return run_bounds(*written);
+}
+
+SearchRow Search::refused(const LayoutFamily& family, std::size_t index,
+                          const Diagnostics& problems) const {
+  SearchRow row;
+  row.row.point = family.first + index;
+  row.layout = layout_of(family, index);
+  row.row.reason = problems.front().message;
+  return row;
 }
 
 FamilyResult Search::evaluate(const LayoutFamily& family, const std::atomic<bool>* stop) const {

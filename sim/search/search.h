@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/yaml.h"
+#include "sim/planning/run_bounds.h"
 #include "sim/scenario/bare_model.h"
 #include "sim/search/search_result.h"
 
@@ -42,6 +43,14 @@ class Search {
   /// micro-batches hold at least as much. Once `stop` is set, predicts no further layout.
   FamilyResult evaluate(const LayoutFamily& family, const std::atomic<bool>* stop = nullptr) const;
 
+  /// Predicts one layout of a family.
+  SearchRow predict_layout(const LayoutFamily& family, std::size_t index) const;
+  /// The bounds of that prediction. Errors: why the layout cannot run.
+  Result<RunBounds> bounds(const LayoutFamily& family, std::size_t index) const;
+  /// The row of a layout that cannot run.
+  SearchRow refused(const LayoutFamily& family, std::size_t index,
+                    const Diagnostics& problems) const;
+
   /// The scenario of a layout as written, under `more` overrides.
   Result<Scenario> read(const Layout& layout, const std::vector<std::string>& more = {}) const;
   /// The same with its plan resolved.
@@ -53,6 +62,8 @@ class Search {
     std::vector<std::string> overrides;
     YamlNode root;
     std::shared_ptr<const ModelSection> model;  ///< Null if layouts change the model.
+    /// The layers of its config.json under the options of layouts; null without one.
+    std::shared_ptr<DerivedModels> derived;
   };
 
   static Result<Search> make(OpenedScenario opened, const std::vector<std::string>& arguments,
@@ -75,7 +86,6 @@ class Search {
   /// The errors that every layout has, for any values of the open keys. If one layout can be read,
   /// there are none, and its notes are kept.
   Diagnostics read_any();
-  SearchRow predict_layout(const LayoutFamily& family, std::size_t index) const;
 
   YamlNode root_;
   std::vector<Combination> combinations_;

@@ -41,9 +41,14 @@ struct SearchRow {
 
 /// The result of a family.
 struct FamilyResult {
-  std::uint64_t family = 0;       ///< Its number in the search.
-  std::vector<SearchRow> rows;    ///< Layouts that were predicted, or that cannot run.
-  std::uint64_t passed_over = 0;  ///< Layouts with larger micro-batches than one that does not fit.
+  std::uint64_t family = 0;     ///< Its number in the search.
+  std::vector<SearchRow> rows;  ///< Layouts that were predicted, or that cannot run.
+  /// Layouts that were not predicted: they do not fit, by the floor of their memory, or because one
+  /// with smaller micro-batches does not.
+  std::uint64_t passed_over = 0;
+  /// Layouts that were not predicted: by the bounds of their times they cannot be among the best
+  /// that were asked for.
+  std::uint64_t slower = 0;
 };
 
 /// The scenario of the command line as `simulate` would read it, before `free` removes its layout.

@@ -19,6 +19,15 @@ MemoryRules memory_rules(const TrainingSetup& setup) {
           .weight_versions = setup.rules.weight_versions};
 }
 
+StageHolders holders_of(const TrainingSetup& setup) {
+  const PipelineShape& shape = setup.schedule.shape;
+  StageHolders holders;
+  for (const std::vector<std::uint32_t>& slots : shape.stage_slots)
+    holders.members.push_back(static_cast<std::uint32_t>(slots.size()) * setup.copies());
+  holders.has_more = shape.micro_batches > 1;
+  return holders;
+}
+
 Result<OpGraph> lower(const TrainingSetup& setup, bool first_copy_only) {
   RunRules rules = setup.rules;
   rules.first_copy_only = first_copy_only;

@@ -135,6 +135,9 @@ struct TrainingSetup {
 /// The rules that decide how many bytes the setup's devices hold.
 MemoryRules memory_rules(const TrainingSetup& setup);
 
+/// The devices that hold each stage in a run of the setup, as in its graph.
+StageHolders holders_of(const TrainingSetup& setup);
+
 /// The graph of the setup's run: from here on the order is fixed. `first_copy_only` writes the
 /// first copy alone. Errors: those of lower(), without a mark.
 Result<OpGraph> lower(const TrainingSetup& setup, bool first_copy_only = false);
