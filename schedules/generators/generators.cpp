@@ -110,7 +110,8 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .chunks = ChunkRule{.lists = interleaved_1f1b,
                            .min_chunks = 2,
                            .max_chunks = kMaxChunks,
-                           .takes_group = true},
+                           .takes_group = true,
+                           .settles = true},
        .summary = "1F1B over v stages on each device, each 1/v as long",
        .order = "groups of g micro-batches go round chunk by chunk; then one F, one B",
        .bubble = "fraction (p-1)/(vm+p-1), overhead (p-1)/(vm), where every group has p or more",
@@ -364,6 +365,18 @@ const Abbreviations& schedule_abbreviations() {
   static const Abbreviations short_for = {
       {"zero-bubble", "zb"}, {"zero_bubble", "zb"}, {"zerobubble", "zb"}, {"breadth-first", "bfs"}};
   return short_for;
+}
+
+std::uint32_t settled_micro_batches(const ScheduleRule& rule, std::uint32_t devices,
+                                    std::uint32_t micro_batches) {
+  const std::uint32_t few = 4 * devices;
+  if (micro_batches <= few || rule.asynchronous) return micro_batches;
+  if (rule.chunks)
+    return rule.chunks->settles && micro_batches % devices == 0 ? few : micro_batches;
+  for (std::uint32_t depth = 1; depth <= devices; ++depth) {
+    if (rule.window(depth, few) != rule.window(depth, micro_batches)) return micro_batches;
+  }
+  return few;
 }
 
 const ScheduleRule* find_schedule_rule(std::string_view name) {

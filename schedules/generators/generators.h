@@ -30,6 +30,9 @@ struct ChunkRule {
   bool even_devices = false;     ///< p must be even.
   std::uint32_t min_rounds = 0;  ///< m is at least this many times p.
   bool has_own_pairs = false;    ///< It has its own overlapping pairs: see dual_pairs().
+  /// The stages of a device hold no more micro-batches in flight with more than 4p of them, as long
+  /// as p divides their number.
+  bool settles = false;
 
   /// The default number of chunks: two if several are allowed.
   std::uint32_t usual_chunks() const { return std::min(2U, max_chunks); }
@@ -94,6 +97,12 @@ std::vector<std::string> schedule_names();
 
 /// Words that papers write in full, with the short forms of these names.
 const Abbreviations& schedule_abbreviations();
+
+/// A number of micro-batches, `micro_batches` or fewer, with which every device of a straight
+/// pipeline of `devices` holds as many in flight, at the begin of any op, as it ever does with
+/// `micro_batches`.
+std::uint32_t settled_micro_batches(const ScheduleRule& rule, std::uint32_t devices,
+                                    std::uint32_t micro_batches);
 
 /// The rule of this name, in upper or lower case, with `-`, `_` or neither. Other known names work,
 /// too: PyTorch's classes (`ScheduleGPipe`, `Interleaved1F1B`), `zb1p`. Otherwise nullptr.

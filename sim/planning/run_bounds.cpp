@@ -11,6 +11,7 @@
 #include "sim/graph/op_classes.h"
 #include "sim/planning/planning.h"
 #include "sim/planning/recomputation_choices.h"
+#include "sim/scenario/placement.h"
 #include "sim/setup/resolve_setup.h"
 
 namespace plumbline {
@@ -67,19 +68,22 @@ class Chains {
     }
   }
 
-  /// `more`: the time by which one backward of each slot is longer, summed over its stages. Nothing
-  /// if the sums could overflow.
-  std::optional<std::int64_t> longest(const std::vector<std::int64_t>& more) const {
-    const double ops = static_cast<double>(setup_.schedule.issue_order.size() + shape_.stages());
-    const auto longest_op = static_cast<double>(times_.longest());
+  /// `more`: the time by which one backward of each slot is longer, summed over its stages.
+  /// `left_out`: further micro-batches that the setup does not have. Nothing if the sums could
+  /// overflow.
+  std::optional<std::int64_t> longest(const std::vector<std::int64_t>& more,
+                                      std::uint32_t left_out) const {
+    const std::int64_t micro_batches = std::int64_t{shape_.micro_batches} + left_out;
     constexpr double limit = 1e18;  // of the 9.2e18 ns that 64 bits hold
-    if (2 * ops * longest_op > limit) return std::nullopt;
+    const double ops = 4.0 * shape_.stages() * static_cast<double>(micro_batches + 1);
+    if (ops * static_cast<double>(times_.longest()) > limit) return std::nullopt;
     std::int64_t passes = 0;
     std::int64_t updates = 0;
     for (std::uint32_t slot = 0; slot < lists_.size(); ++slot) {
-      const double longer = static_cast<double>(more[slot]) * shape_.micro_batches;
-      if (longer > limit) return std::nullopt;
-      passes = std::max(passes, through(lists_[slot]) + more[slot] * shape_.micro_batches);
+      if (static_cast<double>(more[slot]) * static_cast<double>(micro_batches) > limit)
+        return std::nullopt;
+      passes = std::max(passes, through(lists_[slot]) + left_out * of_micro_batch(slot) +
+                                    more[slot] * micro_batches);
       updates = std::max(updates, updates_of(slot));
     }
     return passes + updates + setup_.rules.overheads.per_iteration.count();
@@ -120,13 +124,29 @@ class Chains {
     return 0;
   }
 
-  std::int64_t updates_of(std::uint32_t slot) const {
+  /// The sum of `time(s)` over the stages of a slot.
+  template <class Time>
+  std::int64_t sum_over(std::uint32_t slot, Time&& time) const {
     std::int64_t sum = 0;
     for (std::uint32_t s = 0; s < shape_.stages(); ++s) {
       const auto& slots = shape_.stage_slots[s];
-      if (std::find(slots.begin(), slots.end(), slot) != slots.end()) sum += times_.update(s);
+      if (std::find(slots.begin(), slots.end(), slot) != slots.end()) sum += time(s);
     }
     return sum;
+  }
+
+  std::int64_t updates_of(std::uint32_t slot) const {
+    return sum_over(slot, [&](std::uint32_t s) { return times_.update(s); });
+  }
+
+  /// All ops of one more micro-batch.
+  std::int64_t of_micro_batch(std::uint32_t slot) const {
+    return sum_over(slot, [&](std::uint32_t s) {
+      const auto of = [&](OpKind kind) { return times_.of({s}, kind, {0}); };
+      return of(OpKind::forward) + (splits_[s]
+                                        ? of(OpKind::backward_input) + of(OpKind::backward_weight)
+                                        : of(OpKind::backward));
+    });
   }
 
   const TrainingSetup& setup_;
@@ -135,6 +155,19 @@ class Chains {
   OpTimes times_;
   std::vector<bool> splits_;  ///< Whether the backward of a stage is split.
 };
+
+/// The micro-batches of the scenario's run, or fewer that tell all that a bound asks for: what
+/// devices hold, and the first and last ops of each.
+std::uint32_t telling_micro_batches(const Scenario& scenario) {
+  const ScheduleChoice& schedule = scenario.schedule;
+  const Plan& plan = scenario.plan;
+  const bool is_straight = schedule.rule && !schedule.file && !plan.replicas && !plan.devices &&
+                           !plan.warm_up && schedule.group == 0 && schedule.slices.count == 1 &&
+                           scenario.model->profile.in_flight.empty();
+  if (!is_straight) return schedule.micro_batches;
+  const std::uint32_t devices = stage_count(scenario) / std::max(1U, schedule.chunks);
+  return settled_micro_batches(*schedule.rule, devices, schedule.micro_batches);
+}
 
 /// The recompute that a device cannot do without, in ns for one micro-batch of each of its stages:
 /// one number per slot. Nothing if some device cannot fit.
@@ -178,10 +211,12 @@ Result<RunBounds> run_bounds(const Scenario& scenario) {
   Scenario without = scenario;
   if (fewest) without.schedule.recompute.layers = std::int64_t{0};
   if (!is_resolved(without)) return RunBounds{};
+  without.schedule.micro_batches = telling_micro_batches(scenario);
   const auto setup = resolve_setup(without);
   if (!setup) return setup.problems();
   RunBounds bounds;
-  bounds.samples_per_iteration = setup->copies() * static_cast<double>(setup->micro_batches) *
+  bounds.samples_per_iteration = setup->copies() *
+                                 static_cast<double>(scenario.schedule.micro_batches) *
                                  static_cast<double>(setup->micro_batch_size);
   bounds.devices =
       static_cast<std::int64_t>(setup->devices.size()) * setup->copies() * setup->group_devices();
@@ -195,7 +230,8 @@ Result<RunBounds> run_bounds(const Scenario& scenario) {
     bounds.may_fit = may_fit(*setup);
   }
   if (!bounds.may_fit || !is_plain(scenario, *setup)) return bounds;
-  if (const auto chain = Chains(*setup).longest(more))
+  const std::uint32_t left_out = scenario.schedule.micro_batches - without.schedule.micro_batches;
+  if (const auto chain = Chains(*setup).longest(more, left_out))
     bounds.iteration_time_s = static_cast<double>(*chain) / 1e9;
   return bounds;
 }

@@ -6,6 +6,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "tests/support/close_to.h"
 #include "tests/support/stages.h"
@@ -68,6 +73,78 @@ TEST_CASE("replicas of a stage have micro-batches of their own") {
   t.replicas = {2, 1};
   t.micro_batches = 6;
   CHECK(max_in_flight(schedule_of(t)) == std::vector<std::uint32_t>{3, 6});
+}
+
+/// What a device holds at the begin of its ops: for each kind and stage, the micro-batches in
+/// flight of every stage, each vector once.
+using Holdings = std::map<std::pair<OpKind, std::uint32_t>, std::set<std::vector<std::uint32_t>>>;
+
+Holdings holdings_of(const std::vector<Op>& list, std::uint32_t stages) {
+  Holdings held;
+  std::vector<std::uint32_t> now(stages, 0);
+  for (const Op& op : list) {
+    if (op.kind == OpKind::forward) ++now[op.stage.value];
+    held[{op.kind, op.stage.value}].insert(now);
+    if (op.kind == OpKind::backward || op.kind == OpKind::backward_weight) --now[op.stage.value];
+  }
+  return held;
+}
+
+/// Whether every vector of `some` is at most one of `all`, place by place.
+bool is_within(const Holdings& some, const Holdings& all) {
+  return std::all_of(some.begin(), some.end(), [&](const auto& one) {
+    const auto of_all = all.find(one.first);
+    return std::all_of(one.second.begin(), one.second.end(), [&](const auto& held) {
+      return of_all != all.end() &&
+             std::any_of(of_all->second.begin(), of_all->second.end(), [&](const auto& other) {
+               return std::equal(held.begin(), held.end(), other.begin(), std::less_equal<>());
+             });
+    });
+  });
+}
+
+TEST_CASE("with as many micro-batches as settle a device holds what it does with all of them") {
+  const auto lists_of = [](const ScheduleRule& rule, std::uint32_t p, std::uint32_t v,
+                           std::uint32_t m) {
+    if (rule.chunks) return rule.chunks->lists({p, v, m, 0});
+    TestStages t = equal_stages(p, nanoseconds(10), nanoseconds(20));
+    t.schedule = rule.name;
+    t.micro_batches = m;
+    return schedule_of(t).lists();
+  };
+  std::set<std::string_view> settle;
+  for (const ScheduleRule& rule : schedule_rules()) {
+    CAPTURE(rule.name);
+    const std::vector<std::uint32_t> chunk_counts =
+        rule.chunks && rule.chunks->max_chunks > 2 ? std::vector{2U, 3U, 5U, 8U}
+        : rule.chunks                              ? std::vector{rule.chunks->max_chunks}
+                                                   : std::vector{1U};
+    for (std::uint32_t p = 1; p <= (rule.whole_model ? 1U : 6U); ++p) {
+      for (const std::uint32_t m : {3 * p, 4 * p + 1, 5 * p, 5 * p + 2, 8 * p, 11 * p}) {
+        const std::uint32_t few = settled_micro_batches(rule, p, m);
+        CHECK(few <= m);
+        if (few == m) continue;
+        settle.insert(rule.name);
+        for (const std::uint32_t v : chunk_counts) {
+          CAPTURE(p);
+          CAPTURE(v);
+          CAPTURE(m);
+          const OpLists some = lists_of(rule, p, v, few);
+          const OpLists all = lists_of(rule, p, v, m);
+          for (std::uint32_t device = 0; device < p; ++device) {
+            const Holdings by_few = holdings_of(some[device], p * v);
+            const Holdings by_all = holdings_of(all[device], p * v);
+            CHECK(is_within(by_few, by_all));
+            CHECK(is_within(by_all, by_few));
+          }
+        }
+      }
+    }
+  }
+  for (const char* name : {"1f1b", "interleaved-1f1b", "naive", "data-parallel", "eager-1f1b"})
+    CHECK(settle.contains(name));
+  CHECK_FALSE(settle.contains("gpipe"));
+  CHECK_FALSE(settle.contains("pipedream"));
 }
 
 TEST_CASE("what fewer in flight save grows with the neighbours at work") {

@@ -64,7 +64,9 @@ std::string random_training(std::uint64_t seed) {
   const Shape& shape = shapes[seed % std::size(shapes)];
   const std::int64_t stages = shape.devices * shape.chunks;
   const std::int64_t copies = dice.roll(0, 2) == 0 ? 2 : 1;
-  const std::int64_t micro_batches = shape.devices * 2 * dice.roll(1, 3);
+  const bool many = dice.roll(0, 2) == 0;
+  const std::int64_t micro_batches = many ? shape.devices * dice.roll(5, 12) + dice.roll(0, 1)
+                                          : shape.devices * 2 * dice.roll(1, 3);
   std::string layers;
   for (std::int64_t i = 0; i < stages + dice.roll(0, stages); ++i) {
     const std::int64_t input = dice.roll(1, 30), weight = dice.roll(0, 30);
