@@ -148,9 +148,8 @@ Verdict verdict_of(const Validation& v) {
 std::vector<DeviceMemory> ruled(const Outcome& predicted, const Trace& trace, TieOrder ties) {
   const TrainingSetup& setup = predicted.setup;
   const MemoryRules rules = memory_rules(setup);
-  return measure_memory(predicted.graph, setup.costs, rules,
-                        memory_steps(predicted.graph, trace, setup.costs,
-                                     setup.schedule.shape.positions, rules, ties));
+  return measure_memory(predicted.graph, trace, setup.costs, setup.schedule.shape.positions, rules,
+                        ties);
 }
 
 std::vector<MemoryVerdict> compare_memory(const Outcome& predicted, const Outcome& measured) {

@@ -10,78 +10,73 @@
 namespace plumbline {
 namespace {
 
+/// Reads the gaps of devices along their nodes, for one slot or for all at once. It tells
+/// `sink(slot, begin, end, cause, is_end)` of each; the gaps of a slot ascend, and some are empty.
+template <class Sink>
 class GapReader {
  public:
-  GapReader(const OpGraph& graph, const Trace& trace)
-      : graph_(graph), trace_(trace), spans_(trace.spans) {}
+  GapReader(const OpGraph& graph, const Trace& trace, Sink sink)
+      : graph_(graph), spans_(trace.spans), trace_(trace), sink_(sink), slots_(graph.slots()) {}
 
-  std::vector<IdleGap> read(const std::vector<std::uint32_t>& nodes, SimTime makespan) {
-    auto at = nodes.begin();
-    SimTime start;
-    for (const MiniBatch& mini_batch : graph_.mini_batches) {
-      at = read_mini_batch(mini_batch, at, nodes.end(), start);
-      start = spans_[mini_batch.gate].end;
+  /// The node is the slot's next one: an op, or another that holds its stream, before the updates.
+  void read_op(std::uint32_t slot, std::uint32_t node) {
+    Slot& at = slots_[slot];
+    const Span& span = spans_[node];
+    if (span.begin > at.cursor) {
+      const SimTime input = std::clamp(input_there(node), at.cursor, span.begin);
+      if (at.is_first) {
+        tell(slot, at.cursor, input, IdleCause::fill);
+      } else {
+        split(slot, node, at.cursor, input);
+      }
+      tell(slot, input, span.begin, IdleCause::all_reduce);
     }
-    if (graph_.asynchronous()) {
-      const SimTime end = read_between(nodes.begin(), nodes.end(), SimTime{});
-      add(end, makespan, IdleCause::drain);
-    }
-    return std::move(gaps_);
+    at.is_first = false;
+    at.cursor = span.begin + held(graph_, trace_, node);
+  }
+
+  /// All of the slot's ops in the mini-batch are read; its updates follow.
+  void end_ops(std::uint32_t slot, const MiniBatch& mini_batch) {
+    Slot& at = slots_[slot];
+    const SimTime flushed = spans_[mini_batch.flush].end;
+    const SimTime reduced = spans_[mini_batch.reduced].end;
+    tell(slot, at.cursor, flushed, IdleCause::drain);
+    tell(slot, flushed, reduced, IdleCause::all_reduce);
+    at.cursor = reduced;
+  }
+
+  void read_update(std::uint32_t slot, std::uint32_t node) {
+    Slot& at = slots_[slot];
+    tell(slot, at.cursor, spans_[node].begin, IdleCause::overhead);
+    at.cursor = spans_[node].end;
+  }
+
+  /// First other devices update; then comes the rest of the all-gathers.
+  void end_mini_batch(std::uint32_t slot, const MiniBatch& mini_batch) {
+    Slot& at = slots_[slot];
+    const SimTime all_updated = spans_[mini_batch.updated].begin;
+    const Span& gate = spans_[mini_batch.gate];
+    tell(slot, at.cursor, all_updated, IdleCause::update);
+    sink_(slot, std::max(at.cursor, all_updated), gate.begin, IdleCause::all_reduce, true);
+    tell(slot, gate.begin, gate.end, IdleCause::overhead);
+    at = {gate.end, true};
+  }
+
+  /// The end of a run without mini-batches.
+  void end_run(std::uint32_t slot, SimTime makespan) {
+    tell(slot, slots_[slot].cursor, makespan, IdleCause::drain);
   }
 
  private:
-  using Iterator = std::vector<std::uint32_t>::const_iterator;
+  /// How far a slot is read.
+  struct Slot {
+    SimTime cursor;
+    bool is_first = true;  ///< No node of the mini-batch is read yet.
+  };
 
-  void add(SimTime begin, SimTime end, IdleCause cause) {
-    add(begin, end, cause,
-        cause == IdleCause::drain || cause == IdleCause::update || cause == IdleCause::overhead);
-  }
-  void add(SimTime begin, SimTime end, IdleCause cause, bool is_end) {
-    if (end > begin) gaps_.push_back({begin, end, cause, is_end});
-  }
-
-  Iterator read_mini_batch(const MiniBatch& mini_batch, Iterator first, Iterator end,
-                           SimTime start) {
-    const Iterator updates =
-        std::find_if(first, end, [&](std::uint32_t node) { return node > mini_batch.reduced; });
-    const Iterator next =
-        std::find_if(updates, end, [&](std::uint32_t node) { return node > mini_batch.gate; });
-    const SimTime flushed = spans_[mini_batch.flush].end;
-    const SimTime ended = read_between(first, updates, start);
-    add(ended, flushed, IdleCause::drain);
-    const SimTime reduced = spans_[mini_batch.reduced].end;
-    add(flushed, reduced, IdleCause::all_reduce);
-    SimTime updated = reduced;
-    for (Iterator at = updates; at != next; ++at) {
-      add(updated, spans_[*at].begin, IdleCause::overhead);
-      updated = spans_[*at].end;
-    }
-    // First other devices update; then comes the rest of the all-gathers.
-    const SimTime all_updated = spans_[mini_batch.updated].begin;
-    const SimTime gathered = spans_[mini_batch.gate].begin;
-    add(updated, all_updated, IdleCause::update);
-    add(std::max(updated, all_updated), gathered, IdleCause::all_reduce, /*is_end=*/true);
-    add(spans_[mini_batch.gate].begin, spans_[mini_batch.gate].end, IdleCause::overhead);
-    return next;
-  }
-
-  /// The gaps before and between these nodes; returns the end of the last.
-  SimTime read_between(Iterator first, Iterator end, SimTime start) {
-    SimTime cursor = start;
-    for (Iterator at = first; at != end; ++at) {
-      const SimTime begin = spans_[*at].begin;
-      if (begin > cursor) {
-        const SimTime input = std::clamp(input_there(*at), cursor, begin);
-        if (at == first) {
-          add(cursor, input, IdleCause::fill);
-        } else {
-          split(*at, cursor, input);
-        }
-        add(input, begin, IdleCause::all_reduce);
-      }
-      cursor = begin + held(graph_, trace_, *at);
-    }
-    return cursor;
+  void tell(std::uint32_t slot, SimTime begin, SimTime end, IdleCause cause) {
+    sink_(slot, begin, end, cause,
+          cause == IdleCause::drain || cause == IdleCause::update || cause == IdleCause::overhead);
   }
 
   /// The time at which an op has all inputs except the weights updated by other devices, if it
@@ -97,7 +92,7 @@ class GapReader {
 
   /// Splits a gap. Up to the end of the producer the device waited for the producer, after that for
   /// the data or the partner.
-  void split(std::uint32_t node, SimTime begin, SimTime end) {
+  void split(std::uint32_t slot, std::uint32_t node, SimTime begin, SimTime end) {
     std::uint32_t producer = graph_.nodes[node].input;
     const bool is_blocking_transfer = is_transfer(graph_.activities[node].kind);
     IdleCause on_its_way = is_blocking_transfer ? IdleCause::rendezvous : IdleCause::transfer;
@@ -114,16 +109,25 @@ class GapReader {
     const SimTime made = producer == graph_.size() ? end : spans_[producer].end;
     const SimTime turn = std::clamp(made, begin, end);
     const SimTime ready = std::clamp(released(graph_, trace_, node), turn, end);
-    add(begin, turn, IdleCause::dependency);
-    add(turn, ready, on_its_way);
-    add(ready, end, IdleCause::overhead);  // in a measured run: between two ops
+    tell(slot, begin, turn, IdleCause::dependency);
+    tell(slot, turn, ready, on_its_way);
+    tell(slot, ready, end, IdleCause::overhead);  // in a measured run: between two ops
   }
 
   const OpGraph& graph_;
-  const Trace& trace_;
   const std::vector<Span>& spans_;
-  std::vector<IdleGap> gaps_;
+  const Trace& trace_;
+  Sink sink_;
+  std::vector<Slot> slots_;
 };
+
+/// Calls `read(slot, node)` for each slot whose stream a node holds.
+template <class Read>
+void each_slot_of(const OpGraph& graph, std::uint32_t node, Read&& read) {
+  const auto [cost, slot, peer, input] = graph.nodes[node];
+  if (slot < graph.slots()) read(slot, node);
+  if (peer != slot && peer < graph.slots()) read(peer, node);
+}
 
 }  // namespace
 
@@ -135,12 +139,9 @@ std::string_view name(IdleCause cause) {
 
 std::vector<std::vector<std::uint32_t>> nodes_by_slot(const OpGraph& graph) {
   std::vector<std::vector<std::uint32_t>> nodes(graph.slots());
-  for (std::uint32_t i = 0; i < graph.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    if (node.resource < graph.slots()) nodes[node.resource].push_back(i);
-    if (node.peer_resource != node.resource && node.peer_resource < graph.slots())
-      nodes[node.peer_resource].push_back(i);
-  }
+  for (std::uint32_t i = 0; i < graph.size(); ++i)
+    each_slot_of(graph, i,
+                 [&](std::uint32_t slot, std::uint32_t node) { nodes[slot].push_back(node); });
   return nodes;
 }
 
@@ -150,7 +151,60 @@ Duration held(const OpGraph& graph, const Trace& trace, std::uint32_t node) {
 
 std::vector<IdleGap> idle_gaps(const OpGraph& graph, const Trace& trace,
                                const std::vector<std::uint32_t>& nodes, SimTime makespan) {
-  return GapReader(graph, trace).read(nodes, makespan);
+  std::vector<IdleGap> gaps;
+  GapReader reader(graph, trace,
+                   [&](std::uint32_t, SimTime begin, SimTime end, IdleCause cause, bool is_end) {
+                     if (end > begin) gaps.push_back({begin, end, cause, is_end});
+                   });
+  auto at = nodes.begin();
+  for (const MiniBatch& mini_batch : graph.mini_batches) {
+    for (; at != nodes.end() && *at <= mini_batch.reduced; ++at) reader.read_op(0, *at);
+    reader.end_ops(0, mini_batch);
+    for (; at != nodes.end() && *at <= mini_batch.gate; ++at) reader.read_update(0, *at);
+    reader.end_mini_batch(0, mini_batch);
+  }
+  if (!graph.asynchronous()) return gaps;
+  for (const std::uint32_t node : nodes) reader.read_op(0, node);
+  reader.end_run(0, makespan);
+  return gaps;
+}
+
+std::vector<DeviceTimes> device_times(const OpGraph& graph, const Trace& trace, SimTime makespan) {
+  std::vector<DeviceTimes> devices(graph.slots());
+  GapReader reader(graph, trace,
+                   [&](std::uint32_t slot, SimTime begin, SimTime end, IdleCause cause, bool) {
+                     if (end > begin)
+                       devices[slot].idle[static_cast<std::size_t>(cause)] += end - begin;
+                   });
+  const auto count = [&](std::uint32_t slot, std::uint32_t node) {
+    DeviceTimes& device = devices[slot];
+    const SimTime begin = trace.spans[node].begin;
+    const Duration took = held(graph, trace, node);
+    device.busy += took;
+    if (!device.first) device.first = begin;
+    if (took.count() > 0) device.last = begin + took;
+    device.last_node = node;
+  };
+  const auto op = [&](std::uint32_t slot, std::uint32_t node) {
+    count(slot, node);
+    reader.read_op(slot, node);
+  };
+  const auto update = [&](std::uint32_t slot, std::uint32_t node) {
+    count(slot, node);
+    reader.read_update(slot, node);
+  };
+  std::uint32_t node = 0;
+  for (const MiniBatch& mini_batch : graph.mini_batches) {
+    for (; node <= mini_batch.reduced; ++node) each_slot_of(graph, node, op);
+    for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) reader.end_ops(slot, mini_batch);
+    for (; node <= mini_batch.gate; ++node) each_slot_of(graph, node, update);
+    for (std::uint32_t slot = 0; slot < graph.slots(); ++slot)
+      reader.end_mini_batch(slot, mini_batch);
+  }
+  if (!graph.asynchronous()) return devices;
+  for (; node < graph.size(); ++node) each_slot_of(graph, node, op);
+  for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) reader.end_run(slot, makespan);
+  return devices;
 }
 
 }  // namespace plumbline

@@ -3,7 +3,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -45,6 +49,18 @@ std::vector<std::vector<std::uint32_t>> nodes_by_slot(const OpGraph& graph);
 
 /// The time for which a node holds its stream or channel.
 Duration held(const OpGraph& graph, const Trace& trace, std::uint32_t node);
+
+/// The time of each device, read in one pass over the graph.
+struct DeviceTimes {
+  Duration busy{};
+  std::optional<SimTime> first;  ///< Begin of its first activity.
+  std::optional<SimTime> last;   ///< End of its last activity that took time.
+  std::uint32_t last_node = 0;   ///< Its last node. Requires: `first`.
+  std::array<Duration, std::size(kIdleCauses)> idle{};  ///< By cause.
+};
+
+/// The times of all slots up to `makespan`.
+std::vector<DeviceTimes> device_times(const OpGraph& graph, const Trace& trace, SimTime makespan);
 
 /// The gaps of one slot from 0 to `makespan`, ascending. Together with the slot's busy time they
 /// cover the makespan exactly. `nodes` are the nodes of its stream from nodes_by_slot.

@@ -6,193 +6,249 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <compare>
+#include <memory>
+#include <optional>
 
 #include "sim/engine/stage_memory.h"
 
 namespace plumbline {
 namespace {
 
-/// A change before the running sums are known.
-struct Change {
-  SimTime at;
+/// What a change adds to what is held.
+struct Amount {
   Bytes activations;
   Bytes buffers;
-  std::uint32_t node = 0;
-  /// At the same instant releases come first. But memory that is reserved and released at the same
-  /// instant, by ops that take no time, follows the order of the graph.
-  bool released_first = false;
-  std::int8_t in_flight = 0;
+  std::int32_t in_flight = 0;
 };
 
-/// The changes of one slot by their causes. Each list is in the order of the graph, which is that
-/// of time where one stream or one channel makes it.
-class SlotChanges {
+/// The changes of all slots. Each slot has a list for each cause. A list is in the order of the
+/// graph, which is that of time where one stream or one channel makes it.
+class MemoryChanges {
  public:
-  enum Cause : std::size_t { op, activation, gradient, sent };
-  static constexpr std::size_t kCauses = sent + 1;
-
-  SlotChanges(std::size_t size, TieOrder ties) : ties_(ties) { changes_.reserve(size); }
-
-  void add(Cause cause, const Change& change) {
-    const bool is_later = change.released_first != (ties_ == TieOrder::releases_first);
-    lists_[cause].push_back({2 * change.at.time_since_epoch().count() + (is_later ? 1 : 0),
-                             static_cast<std::uint32_t>(changes_.size())});
-    changes_.push_back(change);
-  }
-
-  std::size_t size() const { return changes_.size(); }
-
-  /// Calls `visit(change)` for every change, in the order of their times.
-  template <class Visit>
-  void visit_in_order(Visit&& visit) {
-    for (std::vector<Place>& list : lists_) {
-      if (!std::is_sorted(list.begin(), list.end())) std::sort(list.begin(), list.end());
-    }
-    const std::vector<Place> received = merged(lists_[activation], lists_[gradient]);
-    const std::vector<Place> others = merged(lists_[op], lists_[sent]);
-    for (const Place& place : merged(received, others)) visit(changes_[place.index]);
-  }
-
- private:
-  /// A change by its time, with what comes first at one instant, and its number.
-  struct Place {
-    /// Twice the time in ns, which check_overflow() keeps below 2^62; 1 more for what comes later
-    /// at that time.
-    std::int64_t at = 0;
-    std::uint32_t index = 0;
-
-    friend auto operator<=>(const Place&, const Place&) = default;
-  };
-
-  static std::vector<Place> merged(const std::vector<Place>& a, const std::vector<Place>& b) {
-    std::vector<Place> both(a.size() + b.size());
-    std::merge(a.begin(), a.end(), b.begin(), b.end(), both.begin());
-    return both;
-  }
-
-  TieOrder ties_;
-  std::vector<Change> changes_;  ///< In the order of the graph.
-  std::array<std::vector<Place>, kCauses> lists_;
-};
-
-class Collector {
- public:
-  Collector(const OpGraph& graph, const Trace& trace, const std::vector<StageMemory>& stages)
+  MemoryChanges(const OpGraph& graph, const Trace& trace, const std::vector<StageMemory>& stages,
+                TieOrder ties)
       : graph_(graph),
         spans_(trace.spans),
         stages_(stages),
-        begins_(first_parts(graph)),
-        ends_(ends_of_pairs(graph)) {
-    for (const auto& [first, second] : graph.pairs) begins_[second] = first;
+        is_later_({ties == TieOrder::releases_first, ties != TieOrder::releases_first}),
+        one_position_(graph.slots(), 0) {
+    list_amounts();
+    make_room();
+    for (std::uint32_t node = 0; node < graph.size(); ++node) collect(node);
+    sort();
   }
 
-  /// Calls `add(slot, cause, change)` for every change by the node.
-  template <class Add>
-  void collect(std::uint32_t node, Add&& add) const {
+  std::size_t count(std::uint32_t slot) const {
+    std::size_t sum = 0;
+    for (std::size_t cause = 0; cause < kCauses; ++cause) sum += list(slot, cause).size;
+    return sum;
+  }
+
+  /// Calls `visit(held)` for every change of a slot in the order of time, with what is held from
+  /// there on.
+  template <class Visit>
+  void visit(std::uint32_t slot, Visit&& visit) const {
+    MemoryStep held;
+    // A device with several positions has a micro-batch in flight while any of them has.
+    std::vector<std::int32_t> positions(one_position_[slot] ? 0 : graph_.micro_batches, 0);
+    each_in_order(slot, [&](const Change& change) {
+      const Amount& amount = amounts_[change.amount];
+      held.at = SimTime(Duration(change.at >> 1));
+      held.activations += amount.activations;
+      held.buffers += amount.buffers;
+      held.node = change.node;
+      if (positions.empty()) {
+        held.in_flight += amount.in_flight;
+      } else if (amount.in_flight != 0) {
+        std::int32_t& of_micro_batch = positions[graph_.activities[change.node].micro_batch.value];
+        const bool before = of_micro_batch > 0;
+        of_micro_batch += amount.in_flight;
+        held.in_flight += (of_micro_batch > 0 ? 1 : 0) - (before ? 1 : 0);
+      }
+      visit(held);
+    });
+  }
+
+ private:
+  enum Cause : std::size_t { op, activation, gradient, sent, kCauses };
+  /// The amounts of a stage, in their table.
+  enum Kind : std::uint32_t { forward, again, backward, by_input, weight, send, kKinds };
+
+  struct Change {
+    /// Twice the time in ns, which check_overflow() keeps below 2^62; 1 more for what comes later
+    /// at that time. At the same instant releases come first. But memory that is reserved and
+    /// released at the same instant, by ops that take no time, follows the order of the graph.
+    std::int64_t at;
+    std::uint32_t node;
+    std::uint32_t amount;  ///< Index into the amounts.
+
+    friend bool operator<(const Change& a, const Change& b) {
+      return a.at != b.at ? a.at < b.at : a.node < b.node;
+    }
+  };
+
+  struct List {
+    std::size_t first = 0;  ///< Index of its first change.
+    std::size_t size = 0;
+  };
+
+  const List& list(std::uint32_t slot, std::size_t cause) const {
+    return lists_[slot * kCauses + cause];
+  }
+
+  void list_amounts() {
+    for (const StageMemory& stage : stages_) {
+      const std::int32_t in_flight = stage.first_of_position ? 1 : 0;
+      amounts_.push_back({stage.kept, stage.sent, in_flight});
+      amounts_.push_back({stage.again, {}, 0});
+      amounts_.push_back({Bytes{} - stage.done, Bytes{} - stage.received(), -in_flight});
+      amounts_.push_back({stage.recomputed_by_input, {}, 0});
+      amounts_.push_back({Bytes{} - stage.done_by_weight, Bytes{} - stage.received(), -in_flight});
+      amounts_.push_back({{}, Bytes{} - stage.sent, 0});
+    }
+    first_received_ = static_cast<std::uint32_t>(amounts_.size());
+    for (const Cost& cost : graph_.costs) amounts_.push_back({{}, cost.bytes, 0});
+    std::vector<std::uint32_t> positions(graph_.slots(), 0);
+    for (std::uint32_t s = 0; s < stages_.size(); ++s) {
+      for (const std::uint32_t slot : graph_.stage_slots[s])
+        positions[slot] += stages_[s].first_of_position ? 1 : 0;
+    }
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot)
+      one_position_[slot] = positions[slot] <= 1 ? 1 : 0;
+  }
+
+  /// Gives each list as much room as it may need.
+  void make_room() {
+    bool has_parts = !graph_.pairs.empty();
+    std::vector<std::size_t> rooms(graph_.slots() * kCauses, 0);
+    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
+      const ActivityKind kind = graph_.activities[node].kind;
+      has_parts = has_parts || is_part(kind);
+      if (is_op(kind)) rooms[graph_.receiver(node) * kCauses + op] += 2;
+      if (!is_transfer(kind)) continue;
+      const bool is_activation = kind == ActivityKind::activation_transfer;
+      ++rooms[graph_.receiver(node) * kCauses + (is_activation ? activation : gradient)];
+      if (is_activation) ++rooms[graph_.sender(node) * kCauses + sent];
+    }
+    std::size_t sum = 0;
+    lists_.resize(rooms.size());
+    for (std::size_t i = 0; i < rooms.size(); ++i) {
+      lists_[i].first = sum;
+      sum += rooms[i];
+    }
+    changes_ = std::make_unique_for_overwrite<Change[]>(sum);
+    if (!has_parts) return;
+    begins_ = first_parts(graph_);
+    ends_ = ends_of_pairs(graph_);
+    for (const auto& [first, second] : graph_.pairs) begins_[second] = first;
+  }
+
+  /// The begin of an op. For an op that is cut it is the begin of its first part; for an op of a
+  /// pair it is the begin of both.
+  SimTime begin_of(std::uint32_t node) const {
+    return spans_[begins_.empty() ? node : begins_[node]].begin;
+  }
+  SimTime end_of(std::uint32_t node) const {
+    return spans_[ends_.empty() ? node : ends_[node]].end;
+  }
+
+  void add(std::uint32_t slot, Cause cause, SimTime at, std::uint32_t node, std::uint32_t amount,
+           bool released_first = false) {
+    List& of = lists_[slot * kCauses + cause];
+    const std::int64_t later = is_later_[released_first ? 1 : 0] ? 1 : 0;
+    changes_[of.first + of.size++] = {2 * at.time_since_epoch().count() + later, node, amount};
+  }
+
+  void collect(std::uint32_t node) {
     const Activity& activity = graph_.activities[node];
-    const std::uint32_t stage = activity.stage.value;
-    if (!is_op(activity.kind) && !is_transfer(activity.kind)) return;
+    if (is_op(activity.kind)) {
+      collect_op(node, activity.kind, activity.stage.value);
+    } else if (is_transfer(activity.kind)) {
+      collect_transfer(node, activity.kind, activity.stage.value);
+    }
+  }
+
+  void collect_op(std::uint32_t node, ActivityKind kind, std::uint32_t stage) {
     const std::uint32_t slot = graph_.receiver(node);
     const StageMemory& memory = stages_[stage];
-    const Span& span = spans_[node];
-    const SimTime begin = begin_of(node);
-    const std::int8_t in_flight = memory.first_of_position ? 1 : 0;
-    switch (activity.kind) {
-      case ActivityKind::activation_transfer:
-      case ActivityKind::gradient_transfer:
-        add(slot,
-            activity.kind == ActivityKind::activation_transfer ? SlotChanges::activation
-                                                               : SlotChanges::gradient,
-            Change{span.begin, {}, graph_.cost(node).bytes, node});
-        if (activity.kind == ActivityKind::activation_transfer &&
-            stages_[stage - 1].sent != Bytes{}) {
-          const bool made_before = begin_of(graph_.nodes[node].input) < span.end;
-          add(graph_.sender(node), SlotChanges::sent,
-              Change{span.end, {}, Bytes{} - stages_[stage - 1].sent, node, made_before});
-        }
-        break;
+    const std::uint32_t amounts = stage * kKinds;
+    const auto end_backward = [&](Kind of) {
+      const SimTime end = end_of(node);
+      add(slot, op, end, node, amounts + of, begin_of(node) < end);
+    };
+    switch (kind) {
       case ActivityKind::forward:
-        add(slot, SlotChanges::op, Change{begin, memory.kept, memory.sent, node, false, in_flight});
+        add(slot, op, begin_of(node), node, amounts + forward);
         break;
       case ActivityKind::backward:
-        if (memory.again != Bytes{})
-          add(slot, SlotChanges::op, Change{begin, memory.again, {}, node});
-        add(slot, SlotChanges::op, end_of_backward(node, memory, memory.done));
+        if (memory.again != Bytes{}) add(slot, op, begin_of(node), node, amounts + again);
+        end_backward(backward);
         break;
       case ActivityKind::backward_input:
         if (memory.recomputed_by_input != Bytes{})
-          add(slot, SlotChanges::op, Change{span.begin, memory.recomputed_by_input, {}, node});
+          add(slot, op, spans_[node].begin, node, amounts + by_input);
         break;
       case ActivityKind::backward_weight:
-        add(slot, SlotChanges::op, end_of_backward(node, memory, memory.done_by_weight));
+        end_backward(weight);
         break;
       default:
         break;
     }
   }
 
- private:
-  Change end_of_backward(std::uint32_t node, const StageMemory& memory, Bytes done) const {
-    const SimTime end = spans_[ends_[node]].end;
-    const std::int8_t in_flight = memory.first_of_position ? -1 : 0;
-    return {end,  Bytes{} - done,       Bytes{} - memory.received(),
-            node, begin_of(node) < end, in_flight};
+  void collect_transfer(std::uint32_t node, ActivityKind kind, std::uint32_t stage) {
+    const Span& span = spans_[node];
+    const std::uint32_t received = first_received_ + graph_.nodes[node].cost;
+    if (kind == ActivityKind::gradient_transfer)
+      return add(graph_.receiver(node), gradient, span.begin, node, received);
+    add(graph_.receiver(node), activation, span.begin, node, received);
+    if (stages_[stage - 1].sent == Bytes{}) return;
+    const bool made_before = begin_of(graph_.nodes[node].input) < span.end;
+    add(graph_.sender(node), sent, span.end, node, (stage - 1) * kKinds + send, made_before);
   }
 
-  /// The begin of an op. For an op that is cut it is the begin of its first part; for an op of a
-  /// pair it is the begin of both.
-  SimTime begin_of(std::uint32_t node) const { return spans_[begins_[node]].begin; }
+  void sort() {
+    for (const List& one : lists_) {
+      Change* const begin = changes_.get() + one.first;
+      Change* const end = begin + one.size;
+      if (!std::is_sorted(begin, end)) std::stable_sort(begin, end);
+    }
+  }
+
+  template <class Each>
+  void each_in_order(std::uint32_t slot, Each&& each) const {
+    struct Rest {
+      const Change* next;
+      const Change* end;
+    };
+    std::array<Rest, kCauses> rests;
+    std::size_t left = 0;
+    for (std::size_t cause = 0; cause < kCauses; ++cause) {
+      const List& one = list(slot, cause);
+      const Change* const begin = changes_.get() + one.first;
+      if (one.size > 0) rests[left++] = {begin, begin + one.size};
+    }
+    while (left > 0) {
+      std::size_t first = 0;
+      for (std::size_t i = 1; i < left; ++i) {
+        if (*rests[i].next < *rests[first].next) first = i;
+      }
+      each(*rests[first].next++);
+      if (rests[first].next == rests[first].end) rests[first] = rests[--left];
+    }
+  }
 
   const OpGraph& graph_;
   const std::vector<Span>& spans_;
   const std::vector<StageMemory>& stages_;
-  std::vector<std::uint32_t> begins_;
-  std::vector<std::uint32_t> ends_;
+  std::array<bool, 2> is_later_;            ///< Of a change that is not released first, and is.
+  std::vector<std::uint8_t> one_position_;  ///< Whether a slot has no more than one.
+  std::vector<Amount> amounts_;             ///< Those of stages, then those of received costs.
+  std::uint32_t first_received_ = 0;
+  std::vector<List> lists_;  ///< By slot and cause.
+  std::unique_ptr<Change[]> changes_;
+  std::vector<std::uint32_t> begins_, ends_;  ///< Empty: each op begins and ends by itself.
 };
-
-/// The changes of each slot.
-std::vector<SlotChanges> changes_by_slot(const OpGraph& graph, const Trace& trace,
-                                         const std::vector<StageMemory>& stages, TieOrder ties) {
-  std::vector<std::size_t> sizes(graph.slots(), 0);  // not below what is collected
-  for (std::uint32_t node = 0; node < graph.size(); ++node) {
-    const ActivityKind kind = graph.activities[node].kind;
-    if (is_op(kind)) sizes[graph.receiver(node)] += 2;
-    if (!is_transfer(kind)) continue;
-    ++sizes[graph.receiver(node)];
-    ++sizes[graph.sender(node)];
-  }
-  std::vector<SlotChanges> changes;
-  changes.reserve(sizes.size());
-  for (const std::size_t size : sizes) changes.emplace_back(size, ties);
-  const Collector collector(graph, trace, stages);
-  for (std::uint32_t node = 0; node < graph.size(); ++node) {
-    collector.collect(node, [&](std::uint32_t slot, SlotChanges::Cause cause,
-                                const Change& change) { changes[slot].add(cause, change); });
-  }
-  return changes;
-}
-
-/// Computes running sums of the changes.
-std::vector<MemoryStep> running_sums(const OpGraph& graph, SlotChanges& changes) {
-  std::vector<MemoryStep> steps;
-  steps.reserve(changes.size());
-  MemoryStep held;
-  // A device with several positions has a micro-batch in flight while any of them has.
-  std::vector<std::int32_t> positions(graph.micro_batches, 0);
-  changes.visit_in_order([&](const Change& change) {
-    held.at = change.at;
-    held.activations += change.activations;
-    held.buffers += change.buffers;
-    std::int32_t& of_micro_batch = positions[graph.activities[change.node].micro_batch.value];
-    const bool before = of_micro_batch > 0;
-    of_micro_batch += change.in_flight;
-    held.in_flight += (of_micro_batch > 0 ? 1 : 0) - (before ? 1 : 0);
-    held.node = change.node;
-    steps.push_back(held);
-  });
-  return steps;
-}
 
 /// The op of a node: itself, or the op that consumes its transfer.
 std::string op_name(const OpGraph& graph, const std::vector<bool>& splits, std::uint32_t node) {
@@ -202,6 +258,15 @@ std::string op_name(const OpGraph& graph, const std::vector<bool>& splits, std::
     activity.kind =
         splits[activity.stage.value] ? ActivityKind::backward_input : ActivityKind::backward;
   return to_text(activity);
+}
+
+/// Whether the backward of each stage is split into I and W.
+std::vector<bool> split_stages(const OpGraph& graph) {
+  std::vector<bool> splits(graph.stage_slots.size(), false);
+  for (const Activity& activity : graph.activities) {
+    if (activity.kind == ActivityKind::backward_input) splits[activity.stage.value] = true;
+  }
+  return splits;
 }
 
 /// The most that one device holds of bytes that `members` devices share.
@@ -302,63 +367,95 @@ std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Tr
                                                   const std::vector<Position>& positions,
                                                   const MemoryRules& rules, TieOrder ties) {
   const std::vector<StageMemory> stages = stage_memory(costs, positions, rules.recompute);
-  std::vector<SlotChanges> changes = changes_by_slot(graph, trace, stages, ties);
-  std::vector<std::vector<MemoryStep>> steps;
-  steps.reserve(changes.size());
-  for (SlotChanges& of_slot : changes) steps.push_back(running_sums(graph, of_slot));
+  const MemoryChanges changes(graph, trace, stages, ties);
+  std::vector<std::vector<MemoryStep>> steps(graph.slots());
+  for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
+    steps[slot].reserve(changes.count(slot));
+    changes.visit(slot, [&](const MemoryStep& step) { steps[slot].push_back(step); });
+  }
   return steps;
 }
 
-std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts& costs,
-                                         const MemoryRules& rules,
-                                         const std::vector<std::vector<MemoryStep>>& steps) {
+namespace {
+
+/// The peak among steps. Among equal ones, that with more micro-batches in flight counts, then the
+/// first.
+class Peak {
+ public:
+  void add(const MemoryStep& step) {
+    max_in_flight_ = std::max(max_in_flight_, step.in_flight);
+    const auto held = [](const MemoryStep& s) { return s.activations + s.buffers; };
+    if (!step_ || held(step) > held(*step_) ||
+        (held(step) == held(*step_) && step.in_flight > step_->in_flight))
+      step_ = step;
+  }
+
+  const std::optional<MemoryStep>& step() const { return step_; }
+  std::uint32_t max_in_flight() const { return static_cast<std::uint32_t>(max_in_flight_); }
+
+ private:
+  std::optional<MemoryStep> step_;
+  std::int32_t max_in_flight_ = 0;
+};
+
+/// The memory of all slots, with the peak of each.
+std::vector<DeviceMemory> with_peaks(const OpGraph& graph, const StageCosts& costs,
+                                     const MemoryRules& rules, const std::vector<Peak>& peaks) {
   std::vector<DeviceMemory> devices(graph.slots());
   const auto stages = graph.stages_by_slot();
   const StageHolders holders = holders_of(graph);
+  const std::vector<bool> splits = split_stages(graph);
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
     DeviceMemory& device = devices[slot];
     device.peak = held_with_versions(holders, costs, rules, stages[slot]);
     for (const std::uint32_t s : stages[slot])
       device.weight_versions = std::max(device.weight_versions, rules.weight_versions[s]);
-  }
-  std::vector<bool> splits(costs.stages.size(), false);  // whether backward is split into I and W
-  for (const Activity& activity : graph.activities) {
-    if (activity.kind == ActivityKind::backward_input) splits[activity.stage.value] = true;
-  }
-  for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
-    DeviceMemory& device = devices[slot];
-    const MemoryStep* best = nullptr;
-    for (const MemoryStep& step : steps[slot]) {
-      device.peak_in_flight =
-          std::max(device.peak_in_flight, static_cast<std::uint32_t>(step.in_flight));
-      const auto held = [](const MemoryStep& s) { return s.activations + s.buffers; };
-      if (!best || held(step) > held(*best) ||
-          (held(step) == held(*best) && step.in_flight > best->in_flight)) {
-        best = &step;
-      }
-    }
-    if (!best) continue;
-    device.peak.activations = best->activations;
-    device.peak.buffers = best->buffers;
-    device.peak_op = op_name(graph, splits, best->node);
+    device.peak_in_flight = peaks[slot].max_in_flight();
+    const std::optional<MemoryStep>& step = peaks[slot].step();
+    if (!step) continue;
+    device.peak.activations = step->activations;
+    device.peak.buffers = step->buffers;
+    device.peak_op = op_name(graph, splits, step->node);
   }
   return devices;
+}
+
+}  // namespace
+
+std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts& costs,
+                                         const MemoryRules& rules,
+                                         const std::vector<std::vector<MemoryStep>>& steps) {
+  std::vector<Peak> peaks(graph.slots());
+  for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
+    for (const MemoryStep& step : steps[slot]) peaks[slot].add(step);
+  }
+  return with_peaks(graph, costs, rules, peaks);
+}
+
+std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trace,
+                                         const StageCosts& costs,
+                                         const std::vector<Position>& positions,
+                                         const MemoryRules& rules, TieOrder ties) {
+  const std::vector<StageMemory> stages = stage_memory(costs, positions, rules.recompute);
+  const MemoryChanges changes(graph, trace, stages, ties);
+  std::vector<Peak> peaks(graph.slots());
+  for (std::uint32_t slot = 0; slot < graph.slots(); ++slot)
+    changes.visit(slot, [&](const MemoryStep& step) { peaks[slot].add(step); });
+  return with_peaks(graph, costs, rules, peaks);
 }
 
 std::vector<Bytes> peak_memory(const OpGraph& graph, const Trace& trace, const StageCosts& costs,
                                const std::vector<Position>& positions, const MemoryRules& rules) {
   const std::vector<StageMemory> stages = stage_memory(costs, positions, rules.recompute);
-  std::vector<SlotChanges> changes =
-      changes_by_slot(graph, trace, stages, TieOrder::releases_first);
+  const MemoryChanges changes(graph, trace, stages, TieOrder::releases_first);
   const auto stages_of = graph.stages_by_slot();
   const StageHolders holders = holders_of(graph);
   std::vector<Bytes> peaks;
-  peaks.reserve(changes.size());
+  peaks.reserve(graph.slots());
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
-    Bytes held, most;
-    changes[slot].visit_in_order([&](const Change& change) {
-      held += change.activations + change.buffers;
-      most = std::max(most, held);
+    Bytes most;
+    changes.visit(slot, [&](const MemoryStep& step) {
+      most = std::max(most, step.activations + step.buffers);
     });
     peaks.push_back(held_with_versions(holders, costs, rules, stages_of[slot]).sum() + most);
   }

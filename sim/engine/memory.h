@@ -100,6 +100,13 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
                                          const MemoryRules& rules,
                                          const std::vector<std::vector<MemoryStep>>& steps);
 
+/// The same over memory_steps(), which need not be kept.
+std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trace,
+                                         const StageCosts& costs,
+                                         const std::vector<Position>& positions,
+                                         const MemoryRules& rules,
+                                         TieOrder ties = TieOrder::releases_first);
+
 /// The peaks of all slots as sums, for those who need no more: equal to the sums of
 /// measure_memory() over memory_steps().
 std::vector<Bytes> peak_memory(const OpGraph& graph, const Trace& trace, const StageCosts& costs,

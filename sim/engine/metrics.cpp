@@ -1,4 +1,4 @@
-// Metrics are computed device by device, along each device's spans.
+// Metrics are computed in passes over all spans.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/engine/metrics.h"
@@ -13,32 +13,22 @@
 namespace plumbline {
 namespace {
 
-DeviceMetrics measure_device(const OpGraph& graph, const Trace& trace,
-                             const std::vector<std::uint32_t>& nodes, SimTime makespan) {
+DeviceMetrics measure_device(const DeviceTimes& times, SimTime makespan) {
   DeviceMetrics device;
-  std::optional<SimTime> first, last;
-  for (const std::uint32_t node : nodes) {
-    const Duration took = held(graph, trace, node);
-    device.busy += took;
-    if (!first) first = trace.spans[node].begin;
-    if (took.count() > 0) last = trace.spans[node].begin + took;
-  }
-  if (first && last) device.span = *last - *first;
+  device.busy = times.busy;
+  if (times.first && times.last) device.span = *times.last - *times.first;
   device.idle = makespan.time_since_epoch() - device.busy;
-  for (const IdleGap& gap : idle_gaps(graph, trace, nodes, makespan)) {
-    device.idle_by_cause.of(gap.cause) += gap.end - gap.begin;
-  }
+  for (const IdleCause cause : kIdleCauses)
+    device.idle_by_cause.of(cause) = times.idle[static_cast<std::size_t>(cause)];
   PLUMBLINE_CHECK(device.idle == device.idle_by_cause.sum(), device.idle.count(),
                   device.idle_by_cause.sum().count());
   return device;
 }
 
-/// Counts a device's time in the steady state of a run without a flush. Gaps within its span stay.
-/// The rest of the period it waits for the next mini-batch.
-void count_in_period(const OpGraph& graph, const Trace& trace,
-                     const std::vector<std::uint32_t>& nodes, const DeviceSpan& span,
-                     Duration period, DeviceMetrics& device) {
-  const std::uint32_t last = nodes.back();
+/// Counts a device's time in the steady state of a run without a flush. `last` is its last node.
+/// Gaps within its span stay. The rest of the period it waits for the next mini-batch.
+void count_in_period(const OpGraph& graph, const Trace& trace, std::uint32_t last,
+                     const DeviceSpan& span, Duration period, DeviceMetrics& device) {
   device.span = span.length();
   device.idle = period - device.busy;
   IdleByCause& idle = device.idle_by_cause;
@@ -199,9 +189,9 @@ Metrics measure(const OpGraph& graph, const Trace& trace, const SteadyWindow& wi
     }
   }
   metrics.makespan = end.time_since_epoch();
-  const auto nodes = nodes_by_slot(graph);
-  for (const auto& list : nodes) {
-    metrics.devices.push_back(measure_device(graph, trace, list, end));
+  const std::vector<DeviceTimes> times = device_times(graph, trace, end);
+  for (const DeviceTimes& device : times) {
+    metrics.devices.push_back(measure_device(device, end));
     const IdleByCause& idle = metrics.devices.back().idle_by_cause;
     metrics.exposed += idle.transfer + idle.rendezvous;
   }
@@ -209,10 +199,11 @@ Metrics measure(const OpGraph& graph, const Trace& trace, const SteadyWindow& wi
     metrics.period = shortest_period(graph, trace);
     const std::vector<DeviceSpan> spans = device_spans(graph, trace);
     for (std::size_t slot = 0; slot < spans.size(); ++slot)
-      count_in_period(graph, trace, nodes[slot], spans[slot], *metrics.period,
+      count_in_period(graph, trace, times[slot].last_node, spans[slot], *metrics.period,
                       metrics.devices[slot]);
   }
-  if (graph.asynchronous()) metrics.steady = steady_state(graph, trace, nodes, window, end);
+  if (graph.asynchronous())
+    metrics.steady = steady_state(graph, trace, nodes_by_slot(graph), window, end);
   return metrics;
 }
 

@@ -382,9 +382,8 @@ Result<Outcome> assess(TrainingSetup given, OpGraph graph, Trace trace) {
   const TrainingSetup& setup = outcome.setup;
   outcome.metrics = measure(outcome.graph, outcome.trace, setup.steady_window);
   const MemoryRules rules = memory_rules(setup);
-  outcome.memory = measure_memory(outcome.graph, setup.costs, rules,
-                                  memory_steps(outcome.graph, outcome.trace, setup.costs,
-                                               setup.schedule.shape.positions, rules));
+  outcome.memory = measure_memory(outcome.graph, outcome.trace, setup.costs,
+                                  setup.schedule.shape.positions, rules);
   outcome.formula = formula_of(setup, outcome.graph);
   outcome.sent_in_groups_s = sent_in_groups_of(setup, outcome.graph);
   add_slowdown_note(outcome, !setup.model->profile.in_flight.empty());

@@ -116,8 +116,8 @@ void measure_trace(benchmark::State& state) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(measure(graph, trace, {}).makespan);
     const MemoryRules rules{.weight_versions = ones};
-    const auto steps = memory_steps(graph, trace, c.costs, c.shape.positions, rules);
-    benchmark::DoNotOptimize(measure_memory(graph, c.costs, rules, steps).data());
+    benchmark::DoNotOptimize(
+        measure_memory(graph, trace, c.costs, c.shape.positions, rules).data());
   }
   count_ops(state);
 }

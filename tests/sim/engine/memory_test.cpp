@@ -359,9 +359,16 @@ TEST_CASE("steps are all changes sorted by time, and the peaks are their largest
     const auto measured =
         measure_memory(graph, costs, rules, memory_steps(graph, trace, costs, positions, rules));
     const std::vector<Bytes> peaks = peak_memory(graph, trace, costs, positions, rules);
+    const auto at_once = measure_memory(graph, trace, costs, positions, rules);
     REQUIRE(peaks.size() == measured.size());
-    for (std::size_t slot = 0; slot < peaks.size(); ++slot)
+    REQUIRE(at_once.size() == measured.size());
+    for (std::size_t slot = 0; slot < peaks.size(); ++slot) {
       CHECK(peaks[slot] == measured[slot].peak.sum());
+      CHECK(at_once[slot].peak.sum() == measured[slot].peak.sum());
+      CHECK(at_once[slot].peak.buffers == measured[slot].peak.buffers);
+      CHECK(at_once[slot].peak_op == measured[slot].peak_op);
+      CHECK(at_once[slot].peak_in_flight == measured[slot].peak_in_flight);
+    }
   }
   CHECK(together > test::trials(1000));
 }
