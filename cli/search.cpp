@@ -6,6 +6,7 @@
 #include <CLI/App.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "base/table.h"
@@ -69,10 +70,12 @@ int emit_best(const Search& search, SearchPart part, SearchSelection selection,
                      without(notes, outcome->setup.notes));
 }
 
-/// Whether nobody asks for more than the best layouts.
-bool wants_best_alone(const SearchArguments& arguments, const SearchSelection& selection) {
-  return !arguments.all && !arguments.resume && arguments.shard.empty() &&
-         arguments.report.empty() && arguments.missing.empty() && takes_bounds(selection);
+/// Whether nobody asks for more than the best layouts. An interrupted search of all goes on.
+bool wants_best_alone(const SearchArguments& arguments, const SearchSelection& selection,
+                      const WorkOptions& options) {
+  return !arguments.all && arguments.shard.empty() && arguments.report.empty() &&
+         arguments.missing.empty() && takes_bounds(selection) && !arguments.resume &&
+         (options.partial_path.empty() || !std::filesystem::exists(options.partial_path));
 }
 
 bool has_feasible(const SearchPart& part) {
@@ -84,9 +87,11 @@ bool has_feasible(const SearchPart& part) {
 
 /// The best layouts, or all of them; all, too, where none fits, to tell the nearest.
 Result<SearchRun> run_for(const Search& search, const SearchSelection& selection,
-                          const SearchArguments& arguments, WorkOptions options) {
-  if (wants_best_alone(arguments, selection)) {
-    SearchRun run = search_best(search, selection, kBestLayouts, options);
+                          const SearchArguments& arguments, const WorkOptions& options) {
+  if (wants_best_alone(arguments, selection, options)) {
+    WorkOptions unkept = options;
+    unkept.partial_path.clear();
+    SearchRun run = search_best(search, selection, kBestLayouts, unkept);
     if (run.stopped || has_feasible(run.part)) return run;
   }
   return run_search(search, options);
@@ -123,6 +128,14 @@ int search_all(const SearchArguments& arguments) {
     return ExitCode::interrupted;
   }
 
+  if (run->stopped && !output.empty() && !run->partial && !*shard) {
+    say(
+        fmt::format("interrupted: {} of {} layouts are decided, and {} is not written; with --all "
+                    "they are kept, and --resume goes on\n",
+                    run->done, run->wanted, output));
+    return ExitCode::interrupted;
+  }
+
   // Print them.
   int code = ExitCode::done;
   if (!arguments.missing.empty()) code = write_missing(*search, run->part, arguments.missing);
@@ -136,8 +149,8 @@ int search_all(const SearchArguments& arguments) {
   } else if (!arguments.emit.empty() && !run->stopped) {
     code = emit_best(*search, std::move(run->part), *std::move(selection), arguments);
   } else {
-    code =
-        tell_search(std::move(run->part), *std::move(selection), &*search, run->stopped, arguments);
+    code = tell_search(std::move(run->part), *std::move(selection), &*search, run->stopped,
+                       arguments, arguments.threads);
   }
   if (run->partial && code != ExitCode::file_trouble) run->partial->remove();
   return code;

@@ -41,13 +41,13 @@ Result<SearchSelection> read_selection(const SearchOptions& options, const Searc
 }
 
 int tell_search(SearchPart part, SearchSelection selection, const Search* search, bool stopped,
-                const SearchOptions& options) {
+                const SearchOptions& options, unsigned threads) {
   SearchReport report = plumbline::report(std::move(part), std::move(selection));
   if (!report.rows.empty()) {
     report.command =
         shell_command("simulate", report.facts.file, report.rows.front().layout.overrides);
     report.others_untried = !search;
-    if (search && !stopped) try_other_devices(*search, report);
+    if (search && !stopped) try_other_devices(*search, report, threads);
   }
   if (!options.report.empty()) {
     if (search) add_memory_parts(*search, report.choices);

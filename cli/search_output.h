@@ -24,8 +24,8 @@ Result<SearchSelection> read_selection(const SearchOptions& options, const Searc
 
 /// Prints the best layouts, and the command that predicts the first. Unless the search was
 /// `stopped`, it also prints which layout would be first with other efficiencies. `search` may be
-/// null. Returns the exit code.
+/// null; it is asked more on `threads` (0 = one per core). Returns the exit code.
 int tell_search(SearchPart part, SearchSelection selection, const Search* search, bool stopped,
-                const SearchOptions& options);
+                const SearchOptions& options, unsigned threads = 0);
 
 }  // namespace plumbline

@@ -256,7 +256,7 @@ Result<Rows> search(const Input& input, const Settings& settings, const Selectio
   if (!told.rows.empty()) {
     if (!input.text)
       told.command = shell_command("simulate", input.path, told.rows.front().layout.overrides);
-    if (!run->stopped) try_other_devices(*asked, told);
+    if (!run->stopped) try_other_devices(*asked, told, work.threads);
   }
   std::string command = shell_command("search", input.path, settings);
   if (free) command += " --free";

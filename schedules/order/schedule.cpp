@@ -11,6 +11,14 @@
 
 namespace plumbline {
 
+std::vector<std::vector<std::uint32_t>> PipelineShape::stages_of_slots() const {
+  std::vector<std::vector<std::uint32_t>> stages_of(slots);
+  for (std::uint32_t s = 0; s < stages(); ++s) {
+    for (const std::uint32_t slot : stage_slots[s]) stages_of[slot].push_back(s);
+  }
+  return stages_of;
+}
+
 PipelineShape pipeline_shape(const Partition& partition, std::uint32_t micro_batches,
                              std::uint32_t slices) {
   const std::vector<DeviceId> devices = devices_in_use(partition);

@@ -26,6 +26,8 @@ struct PipelineShape {
   std::uint32_t slices = 1;  ///< Per micro-batch; micro_batches is the number of all slices.
 
   std::uint32_t stages() const { return static_cast<std::uint32_t>(stage_slots.size()); }
+  /// The stages of each slot, ascending.
+  std::vector<std::vector<std::uint32_t>> stages_of_slots() const;
   std::uint32_t replicas(const Position& position) const {
     return static_cast<std::uint32_t>(stage_slots[position.first_stage].size());
   }

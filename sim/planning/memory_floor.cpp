@@ -35,12 +35,11 @@ MemoryFloor::MemoryFloor(const TrainingSetup& setup, std::vector<std::vector<Sta
   const OpLists lists = setup.schedule.lists();
   const StageHolders holders = holders_of(setup);
   const MemoryRules rules = memory_rules(setup);
+  const auto stages_of = shape.stages_of_slots();
   slots_.resize(lists.size());
-  for (std::uint32_t s = 0; s < shape.stages(); ++s) {
-    for (const std::uint32_t slot : shape.stage_slots[s]) slots_[slot].stages.push_back(s);
-  }
   for (std::size_t slot = 0; slot < lists.size(); ++slot) {
     Slot& one = slots_[slot];
+    one.stages = stages_of[slot];
     one.throughout = held_with_versions(holders, setup.costs, rules, one.stages).sum();
     one.moments = moments_of(one.stages, lists[slot]);
   }

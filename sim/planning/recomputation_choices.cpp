@@ -38,10 +38,7 @@ void count_layers(const Partition& partition, Sharers& sharers) {
 
 std::vector<Sharers> sharers_of(const TrainingSetup& setup) {
   const PipelineShape& shape = setup.schedule.shape;
-  std::vector<std::vector<std::uint32_t>> stages_of_slot(shape.slots);
-  for (std::uint32_t s = 0; s < shape.stages(); ++s) {
-    for (const std::uint32_t slot : shape.stage_slots[s]) stages_of_slot[slot].push_back(s);
-  }
+  const auto stages_of_slot = shape.stages_of_slots();
   std::vector<std::uint32_t> parents(shape.stages());
   std::iota(parents.begin(), parents.end(), 0U);
   for (const auto& held : stages_of_slot) {
@@ -57,23 +54,10 @@ std::vector<Sharers> sharers_of(const TrainingSetup& setup) {
   return all;
 }
 
-/// The memory of the device of each of the schedule's slots, in the first copy.
-std::vector<Bytes> memory_of_slots(const TrainingSetup& setup) {
-  std::vector<Bytes> memory;
-  for (const DeviceId device : setup.devices)
-    memory.push_back(*setup.cluster.memory_of({device.value * setup.copies()}));
-  return memory;
-}
-
+/// The costs of the layers, all recomputed.
 std::vector<LayerCosts> costs_of_layers(const Scenario& scenario, const TrainingSetup& none) {
-  if (!scenario.unlike.empty()) {
-    TrainingSetup unread;  // gets notes, which nobody reads
-    return on_their_devices(scenario, *layer_costs(scenario, unread), none.partition);
-  }
-  std::vector<LayerCosts> layers =
-      costs_at(scenario.model->profile, scenario.micro_batch_size).layers;
-  if (scenario.schedule.slices.count > 1) cut_into_slices(layers, scenario.schedule.slices.count);
-  return layers;
+  TrainingSetup unread;  // gets notes, which nobody reads
+  return on_their_devices(scenario, *layer_costs(scenario, unread), none.partition);
 }
 
 /// The memory that stages reserve with 0, 1, ... recomputed layers each.
@@ -100,7 +84,7 @@ std::vector<std::vector<StageMemory>> memory_by_count(const Scenario& scenario,
 
 RecomputationChoices::RecomputationChoices(const Scenario& scenario, const TrainingSetup& none)
     : partition_(none.partition),
-      memory_(memory_of_slots(none)),
+      memory_(*none.memory_of_slots()),
       groups_(sharers_of(none)),
       costs_(costs_of_layers(scenario, none)),
       floor_(none, memory_by_count(scenario, none, costs_)) {

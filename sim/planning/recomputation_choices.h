@@ -30,8 +30,8 @@ struct Sharers {
 /// device lacks memory by its floor (MemoryFloor), whatever the times of the ops are.
 class RecomputationChoices {
  public:
-  /// `none`: the setup of `scenario`, which recomputes no layer. Requires: the devices' memory is
-  /// known.
+  /// `none`: the setup of `scenario`, which recomputes no layer; it must outlive the choices.
+  /// Requires: the devices' memory is known.
   RecomputationChoices(const Scenario& scenario, const TrainingSetup& none);
 
   const std::vector<Sharers>& groups() const { return groups_; }

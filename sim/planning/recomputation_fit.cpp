@@ -41,6 +41,9 @@ class Fit {
         groups_(choices_.groups()),
         stages_(choices_.all_layers().size()) {}
 
+  Fit(const Fit&) = delete;
+  Fit& operator=(const Fit&) = delete;
+
   const Counts& all_layers() const { return choices_.all_layers(); }
   /// Whether all smaller sums were excluded.
   bool is_exact() const { return is_exact_; }

@@ -59,11 +59,17 @@ bool is_plain(const Scenario& scenario, const TrainingSetup& setup) {
 class Chains {
  public:
   explicit Chains(const TrainingSetup& setup)
-      : setup_(setup), shape_(setup.schedule.shape), lists_(setup.schedule.lists()), times_(setup) {
-    splits_.resize(shape_.stages());
+      : setup_(setup),
+        shape_(setup.schedule.shape),
+        lists_(setup.schedule.lists()),
+        stages_of_(shape_.stages_of_slots()),
+        times_(setup),
+        splits_(shape_.stages(), false),
+        wholes_(shape_.stages(), false) {
     for (const std::vector<Op>& list : lists_) {
       for (const Op& op : list) {
         if (op.kind == OpKind::backward_input) splits_[op.stage.value] = true;
+        if (op.kind == OpKind::backward) wholes_[op.stage.value] = true;
       }
     }
   }
@@ -116,8 +122,9 @@ class Chains {
       }
       std::int64_t sum = 0;
       for (std::uint32_t s = 0; s < op->stage.value; ++s) {
-        const OpKind kind = splits_[s] ? OpKind::backward_input : OpKind::backward;
-        sum += times_.of({s}, kind, op->micro_batch);
+        const std::int64_t whole = times_.of({s}, OpKind::backward, op->micro_batch);
+        const std::int64_t input = times_.of({s}, OpKind::backward_input, op->micro_batch);
+        sum += !splits_[s] ? whole : !wholes_[s] ? input : std::min(whole, input);
       }
       return std::max<std::int64_t>(0, sum - beside);
     }
@@ -128,10 +135,7 @@ class Chains {
   template <class Time>
   std::int64_t sum_over(std::uint32_t slot, Time&& time) const {
     std::int64_t sum = 0;
-    for (std::uint32_t s = 0; s < shape_.stages(); ++s) {
-      const auto& slots = shape_.stage_slots[s];
-      if (std::find(slots.begin(), slots.end(), slot) != slots.end()) sum += time(s);
-    }
+    for (const std::uint32_t s : stages_of_[slot]) sum += time(s);
     return sum;
   }
 
@@ -152,8 +156,10 @@ class Chains {
   const TrainingSetup& setup_;
   const PipelineShape& shape_;
   OpLists lists_;
+  std::vector<std::vector<std::uint32_t>> stages_of_;  ///< By slot.
   OpTimes times_;
-  std::vector<bool> splits_;  ///< Whether the backward of a stage is split.
+  std::vector<bool> splits_;  ///< Whether backwards of a stage are split.
+  std::vector<bool> wholes_;  ///< Whether some are not.
 };
 
 /// The micro-batches of the scenario's run, or fewer that tell all that a bound asks for: what
@@ -188,13 +194,13 @@ std::optional<std::vector<std::int64_t>> least_recompute(const Scenario& scenari
 
 /// Whether each device may fit with the numbers of recomputed layers that the setup has.
 bool may_fit(const TrainingSetup& setup) {
-  if (!setup.cluster.memory) return true;
+  const auto memory = setup.memory_of_slots();
+  if (!memory) return true;
   const MemoryFloor floor(
       setup, {stage_memory(setup.costs, setup.schedule.shape.positions, setup.rules.recompute)});
   const std::vector<std::int64_t> counts(setup.partition.stages.size(), 0);
-  for (std::uint32_t slot = 0; slot < setup.devices.size(); ++slot) {
-    const DeviceId device{setup.devices[slot].value * setup.copies()};
-    if (floor.of(slot, counts) > *setup.cluster.memory_of(device)) return false;
+  for (std::uint32_t slot = 0; slot < memory->size(); ++slot) {
+    if (floor.of(slot, counts) > (*memory)[slot]) return false;
   }
   return true;
 }

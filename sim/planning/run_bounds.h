@@ -35,7 +35,7 @@ struct RunBounds {
 /// known of the time without a flush, of overlapping pairs, of noise, and of devices whose
 /// neighbours slow them.
 ///
-/// Errors: those of the prediction that are known without a run.
+/// Errors: those of resolve_setup(), but for what only a long run is too large for.
 Result<RunBounds> run_bounds(const Scenario& scenario);
 
 }  // namespace plumbline

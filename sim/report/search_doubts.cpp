@@ -82,15 +82,16 @@ double goodness(const SearchReport& report, const SweepNumbers& numbers) {
 
 /// The first of the best rows on the other device; nothing if one of them cannot be predicted.
 std::optional<OtherDevice> first_on(const Trial& trial, const Search& search,
-                                    const SearchReport& report) {
+                                    const SearchReport& report, unsigned threads) {
   std::vector<std::optional<SweepRow>> found(report.best.size());
   const std::atomic<bool> never{false};
-  for_each_parallel(found.size(), available_cores(), never, [&](std::uint64_t i) {
-    auto scenario = search.read(report.best[i].layout, trial.overrides);
-    if (!scenario) return;
-    const auto settled = settle_and_predict(*std::move(scenario));
-    if (settled) found[i] = SweepRow{i, numbers_of(settled->outcome), "", {}};
-  });
+  for_each_parallel(found.size(), threads > 0 ? threads : available_cores(), never,
+                    [&](std::uint64_t i) {
+                      auto scenario = search.read(report.best[i].layout, trial.overrides);
+                      if (!scenario) return;
+                      const auto settled = settle_and_predict(*std::move(scenario));
+                      if (settled) found[i] = SweepRow{i, numbers_of(settled->outcome), "", {}};
+                    });
   std::vector<SweepRow> rows;
   for (std::optional<SweepRow>& row : found) {
     if (!row) return std::nullopt;
@@ -146,7 +147,7 @@ std::string words_on_close(const SearchReport& report) {
 
 }  // namespace
 
-void try_other_devices(const Search& search, SearchReport& report) {
+void try_other_devices(const Search& search, SearchReport& report, unsigned threads) {
   const Objective objective = report.selection.rows.objective;
   const auto& varied = report.facts.varied_keys;
   const bool by_speed = objective == Objective::throughput || objective == Objective::per_device ||
@@ -165,7 +166,7 @@ void try_other_devices(const Search& search, SearchReport& report) {
   if (!first->kernels) report.efficiency = device.efficiency;
   for (const Trial& trial :
        first->kernels ? trials_by_kernels(device, *first->kernels) : trials_by_roofline(device)) {
-    auto other = first_on(trial, search, report);
+    auto other = first_on(trial, search, report, threads);
     if (!other) return;
     report.others.push_back(*std::move(other));
   }

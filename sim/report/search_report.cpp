@@ -241,20 +241,20 @@ std::vector<std::string> remarks(const SearchReport& report) {
     lines.push_back(fmt::format("done: {} {}", report.done, of_all));
   if (report.slower > 0) {
     lines.push_back(
-        fmt::format("slower than these: {} {}, by bounds of their times (--all simulates them)",
+        fmt::format("not among the best: {} {}, by bounds of their times (--all simulates them)",
                     report.slower, of_all));
   }
+  const char* const maybe_more = report.slower > 0 ? ", and maybe some of these" : "";
   if (report.misfits > 0)
     lines.push_back(fmt::format(
-        "do not fit: {} {}{}{}", report.misfits, of_all,
-        report.slower > 0 ? ", and maybe some of the slower ones" : "",
+        "do not fit: {} {}{}{}", report.misfits, of_all, maybe_more,
         report.nearest && report.feasible == 0
             ? fmt::format("; the nearest ({}) lacks {}", in_words(report.nearest->layout),
                           to_text(Bytes{shortage_of(*report.nearest)}))
             : ""));
   if (report.cannot_run > 0)
-    lines.push_back(
-        fmt::format("cannot run: {} {}; the first: {}", report.cannot_run, of_all, report.why_not));
+    lines.push_back(fmt::format("cannot run: {} {}{}; the first: {}", report.cannot_run, of_all,
+                                maybe_more, report.why_not));
   if (const std::string memory = memory_text(report); !memory.empty()) lines.push_back(memory);
   if (report.rows.size() < report.feasible && report.slower == 0)
     lines.push_back(fmt::format("shown: {} of {} that fit{}", report.rows.size(), report.feasible,
@@ -304,9 +304,10 @@ SearchReport SearchTally::report(SearchSelection selection) && {
   std::set<std::string> different;
   for (const SearchRow& row : feasible_) different.insert(identity(row.layout));
   report.feasible = different.size();
-  const std::uint64_t equal = feasible_.size() - different.size();
+  // Where some are not predicted, nobody knows how many are equal.
+  const std::uint64_t equal = slower_ == 0 ? feasible_.size() - different.size() : 0;
   report.done -= equal;
-  if (slower_ == 0) report.layouts -= equal;  // else nobody knows how many are equal
+  report.layouts -= equal;
   const RankedLayouts ranked = rank(feasible_, selection);
   report.choices = choices_among(ranked.rows, ranked.by_point);
   report.front = front_of(ranked.rows, ranked.by_point);

@@ -91,8 +91,8 @@ SearchReport report(SearchPart part, SearchSelection selection);
 /// reach 0.8 times their speed, products only of a preset. Counts the rows that are too close to
 /// the first, if all best rows have expected_errors and are of one model. Does nothing if times are
 /// not estimated or are those of measured kernels, if the search varies the device, or if its
-/// objective is no speed.
-void try_other_devices(const Search& search, SearchReport& report);
+/// objective is no speed. `threads`: 0 = one per core.
+void try_other_devices(const Search& search, SearchReport& report, unsigned threads = 0);
 
 /// Sentences on how sure the order of the layouts is.
 std::vector<std::string> doubts(const SearchReport& report);

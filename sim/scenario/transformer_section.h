@@ -56,8 +56,8 @@ struct DerivedModel {
 /// derived twice. Several threads may use it at once.
 class DerivedModels {
  public:
-  /// The model for these options; `derive` makes it where it is not known. Requires: a choice of
-  /// the same file, read in the same way, at every call. Errors: those of transformer_profile().
+  /// The model for these options. Requires: a choice of the same file, read in the same way, at
+  /// every call. Errors: those of transformer_profile().
   Result<DerivedModel> of(const TransformerChoice& choice, const TransformerOptions& options);
 
  private:

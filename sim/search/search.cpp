@@ -330,7 +330,11 @@ Result<Scenario> Search::read(const Layout& layout, const std::vector<std::strin
   for (const auto* overrides : {&layout.overrides, &more}) {
     if (auto wrong = override_all(root, *overrides)) return *wrong;
   }
-  return read_scenario_tree(root, combination.model.get(), combination.derived.get());
+  const bool same_model = std::none_of(more.begin(), more.end(), [](const std::string& text) {
+    return key_of(text) == "model" || key_of(text).starts_with("model.");
+  });
+  return read_scenario_tree(root, combination.model.get(),
+                            same_model ? combination.derived.get() : nullptr);
 }
 
 Result<Scenario> Search::scenario(const Layout& layout,

@@ -5,18 +5,29 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace plumbline {
 namespace {
 
-/// A layout that may be among the best.
-struct Candidate {
-  std::uint64_t family = 0;
-  std::size_t index = 0;  ///< In its family.
-  std::uint64_t point = 0;
-  double best = 0;  ///< It has no more of the objective.
+constexpr double kMost = std::numeric_limits<double>::infinity();
+
+/// A family of layouts. They are predicted in their order, up to the first one that does not fit.
+struct Candidates {
+  std::vector<std::size_t> indices;  ///< Of the layouts that may fit, ascending.
+  std::vector<double> best;          ///< None of them has more of the objective; parallel.
+  std::size_t next = 0;              ///< The first of them that is not predicted.
+
+  std::size_t left() const { return indices.size() - next; }
+  /// The place of the best bound among those that are left.
+  std::size_t best_place() const {
+    const auto from = best.begin() + static_cast<std::ptrdiff_t>(next);
+    return static_cast<std::size_t>(std::max_element(from, best.end()) - best.begin());
+  }
+  double most() const { return left() > 0 ? best[best_place()] : -kMost; }
 };
 
 /// The layouts of a search that are known so far.
@@ -29,30 +40,35 @@ class BestSearch {
         wanted_(wanted),
         options_(options),
         results_(search.families().size()),
-        misfit_(search.families().size(), std::numeric_limits<std::size_t>::max()) {
+        candidates_(search.families().size()) {
     for (std::size_t i = 0; i < results_.size(); ++i) results_[i].family = i;
   }
 
   SearchRun run() {
     bound_all();
-    std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-      return a.best != b.best ? a.best > b.best : a.point < b.point;
-    });
-    while (!options_.is_stopped() && next_ < candidates_.size() &&
-           candidates_[next_].best >= last_wanted()) {
-      predict_some();
-      tell();
+    while (!options_.is_stopped()) {
+      const std::vector<std::size_t> families = best_families();
+      if (families.empty()) break;
+      predict(families);
+      rank_found();
     }
     return result();
   }
 
  private:
-  /// The number of layouts that are predicted before the best are looked at again.
-  static constexpr std::size_t kAtOnce = 16;
+  /// The number of families of which layouts are predicted before the best are looked at again.
+  static constexpr std::size_t kAtOnce = 8;
 
   double goodness(double throughput, std::int64_t devices) const {
     const bool each = selection_.rows.objective == Objective::per_device;
     return each ? throughput / static_cast<double>(devices) : throughput;
+  }
+
+  /// Whether a layout with this bound may be among the wanted. The bound and the time of a run are
+  /// rounded in other places.
+  bool may_be_wanted(double best) const {
+    constexpr double rounding = 1e-12;
+    return best * (1 + rounding) >= last_wanted_;
   }
 
   /// Does `work` for all numbers below `count`, and hands each result to `take`.
@@ -67,7 +83,7 @@ class BestSearch {
 
   struct FamilyBounds {
     FamilyResult result;
-    std::vector<Candidate> candidates;
+    Candidates candidates;
   };
 
   /// Bounds the layouts of a family, up to the first one that cannot fit.
@@ -79,8 +95,8 @@ class BestSearch {
       if (!one) {
         bounds.result.rows.push_back(search_.refused(family, i, one.problems()));
       } else if (one->may_fit) {
-        bounds.candidates.push_back(
-            {family.number, i, family.first + i, goodness(one->throughput(), one->devices)});
+        bounds.candidates.indices.push_back(i);
+        bounds.candidates.best.push_back(goodness(one->throughput(), one->devices));
       } else {
         bounds.result.passed_over = family.layouts() - i;
         break;
@@ -96,82 +112,103 @@ class BestSearch {
         [&](std::uint64_t i, FamilyBounds bounds) {
           bounded_ += families[i].layouts();
           results_[i] = std::move(bounds.result);
-          candidates_.insert(candidates_.end(), bounds.candidates.begin(), bounds.candidates.end());
+          candidates_[i] = std::move(bounds.candidates);
+          decide(families[i].layouts() - candidates_[i].left());
         });
   }
 
-  /// Predicts the next few candidates, without those of which a smaller one did not fit.
-  void predict_some() {
-    std::vector<Candidate> some;
-    for (; next_ < candidates_.size() && some.size() < kAtOnce; ++next_) {
-      const Candidate& candidate = candidates_[next_];
-      if (candidate.index > misfit_[candidate.family]) {
-        ++results_[candidate.family].passed_over;
-      } else {
-        some.push_back(candidate);
-      }
+  /// The next few families, those with the best bounds first.
+  std::vector<std::size_t> best_families() const {
+    std::vector<std::pair<double, std::size_t>> order;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      const double most = candidates_[i].most();
+      if (candidates_[i].left() > 0 && may_be_wanted(most)) order.emplace_back(-most, i);
     }
-    std::vector<std::optional<SearchRow>> rows(some.size());
+    const std::size_t count = std::min(kAtOnce, order.size());
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
+                      order.end());
+    std::vector<std::size_t> families;
+    for (std::size_t i = 0; i < count; ++i) families.push_back(order[i].second);
+    return families;
+  }
+
+  /// Predicts layouts of each family, up to that with its best bound. Once one does not fit, the
+  /// larger ones are passed over.
+  void predict(const std::vector<std::size_t>& families) {
     each(
-        some.size(),
+        families.size(),
         [&](std::uint64_t i) {
-          return search_.predict_layout(search_.families()[some[i].family], some[i].index);
+          const Candidates& candidates = candidates_[families[i]];
+          std::vector<SearchRow> rows;
+          for (std::size_t k = candidates.next; k <= candidates.best_place(); ++k) {
+            if (options_.is_stopped()) break;
+            rows.push_back(
+                search_.predict_layout(search_.families()[families[i]], candidates.indices[k]));
+            if (!is_possible(rows.back())) break;
+          }
+          return rows;
         },
-        [&](std::uint64_t i, SearchRow row) { rows[i] = std::move(row); });
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      if (rows[i]) take(some[i], *std::move(rows[i]));
+        [&](std::uint64_t i, std::vector<SearchRow> rows) { take(families[i], std::move(rows)); });
+  }
+
+  /// Whether larger micro-batches may fit, too.
+  static bool is_possible(const SearchRow& row) { return !row.row.numbers || row.row.feasible(); }
+
+  void take(std::size_t family, std::vector<SearchRow> rows) {
+    Candidates& candidates = candidates_[family];
+    FamilyResult& result = results_[family];
+    for (SearchRow& row : rows) {
+      ++candidates.next;
+      decide(1);
+      if (row.row.feasible()) found_.push_back(row);
+      const bool is_last = !is_possible(row);
+      result.rows.push_back(std::move(row));
+      if (is_last) pass_over(family);
     }
-    last_wanted_ = best_so_far();
   }
 
-  void take(const Candidate& candidate, SearchRow row) {
-    if (row.row.numbers && !row.row.feasible())
-      misfit_[candidate.family] = std::min(misfit_[candidate.family], candidate.index);
-    if (row.row.feasible()) feasible_.push_back(row);
-    results_[candidate.family].rows.push_back(std::move(row));
+  /// Passes over what comes behind the last layout that was predicted, as it did not fit. There may
+  /// be layouts that cannot run.
+  void pass_over(std::size_t family) {
+    FamilyResult& result = results_[family];
+    Candidates& candidates = candidates_[family];
+    const std::uint64_t misfit = result.rows.back().row.point;
+    result.passed_over +=
+        std::erase_if(result.rows, [&](const SearchRow& row) { return row.row.point > misfit; });
+    result.passed_over += candidates.left();
+    decide(candidates.left());
+    candidates.next = candidates.indices.size();
   }
 
-  /// What the last of the wanted rows has of the objective; without so many rows, less than any.
-  double last_wanted() const { return last_wanted_; }
-  double best_so_far() const {
-    const RankedLayouts ranked = rank(feasible_, selection_);
-    if (ranked.best.size() < wanted_) return -std::numeric_limits<double>::infinity();
-    const SweepNumbers& last = *ranked.best[wanted_ - 1]->row.numbers;
-    constexpr double no_time = std::numeric_limits<double>::infinity();
-    return goodness(last.throughput_samples_per_s.value_or(no_time), last.devices);
+  /// Looks for the last of the wanted rows, and forgets those behind it. It does so after some
+  /// rounds alone where many rows are wanted.
+  void rank_found() {
+    if (found_.size() < ranked_ + std::max<std::size_t>(1, wanted_ / 4)) return;
+    const RankedLayouts ranked = rank(found_, selection_);
+    std::vector<SearchRow> kept;
+    for (const SearchRow* row : ranked.best) {
+      if (kept.size() < wanted_) kept.push_back(*row);
+    }
+    found_ = std::move(kept);
+    ranked_ = found_.size();
+    if (found_.size() < wanted_) return;
+    const SweepNumbers& last = *found_.back().row.numbers;
+    last_wanted_ = goodness(last.throughput_samples_per_s.value_or(kMost), last.devices);
   }
 
-  void tell() const {
-    if (!options_.progress) return;
-    const auto possible = std::partition_point(
-        candidates_.begin() + static_cast<std::ptrdiff_t>(next_), candidates_.end(),
-        [&](const Candidate& candidate) { return candidate.best >= last_wanted(); });
-    const auto left = possible - (candidates_.begin() + static_cast<std::ptrdiff_t>(next_));
-    options_.progress(search_.layouts() - static_cast<std::uint64_t>(left), search_.layouts());
+  void decide(std::uint64_t layouts) {
+    decided_ += layouts;
+    if (options_.progress && layouts > 0) options_.progress(decided_, search_.layouts());
   }
 
   SearchRun result() {
     SearchRun run;
-    const bool all_bounded = bounded_ == search_.layouts();
-    run.stopped =
-        options_.is_stopped() &&
-        (!all_bounded || (next_ < candidates_.size() && candidates_[next_].best >= last_wanted()));
-    for (; next_ < candidates_.size(); ++next_) {
-      const Candidate& candidate = candidates_[next_];
-      FamilyResult& family = results_[candidate.family];
-      if (candidate.index > misfit_[candidate.family]) {
-        ++family.passed_over;
-      } else if (!run.stopped) {
-        ++family.slower;
-      }
-    }
     run.wanted = search_.layouts();
-    for (FamilyResult& family : results_) {
-      // What cannot run counts as passed over where run_search() does not come to it.
-      const std::uint64_t first = search_.families()[family.family].first;
-      family.passed_over += std::erase_if(family.rows, [&](const SearchRow& row) {
-        return row.row.point - first > misfit_[family.family];
-      });
+    run.stopped =
+        options_.is_stopped() && (bounded_ < search_.layouts() || !best_families().empty());
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      FamilyResult& family = results_[i];
+      if (!run.stopped) family.slower = candidates_[i].left();
       std::sort(family.rows.begin(), family.rows.end(),
                 [](const SearchRow& a, const SearchRow& b) { return a.row.point < b.row.point; });
       run.done += family.rows.size() + family.passed_over + family.slower;
@@ -185,13 +222,14 @@ class BestSearch {
   const SearchSelection& selection_;
   std::size_t wanted_ = 0;
   const WorkOptions& options_;
-  std::vector<FamilyResult> results_;  ///< By family.
-  std::vector<std::size_t> misfit_;    ///< The first layout of each family that did not fit.
-  std::vector<Candidate> candidates_;
-  std::size_t next_ = 0;       ///< The first candidate that is not decided.
-  std::uint64_t bounded_ = 0;  ///< Layouts of families whose bounds are known.
-  std::vector<SearchRow> feasible_;
-  double last_wanted_ = -std::numeric_limits<double>::infinity();
+  std::vector<FamilyResult> results_;   ///< By family.
+  std::vector<Candidates> candidates_;  ///< By family.
+  std::uint64_t bounded_ = 0;           ///< Layouts of families whose bounds are known.
+  std::uint64_t decided_ = 0;
+  std::vector<SearchRow> found_;  ///< Feasible rows that may be wanted.
+  std::size_t ranked_ = 0;        ///< The number of rows that were left by the last ranking.
+  /// What the last of the wanted rows has of the objective; without so many rows, less than any.
+  double last_wanted_ = -kMost;
 };
 
 }  // namespace

@@ -12,6 +12,14 @@ double TrainingSetup::iteration_time_of(const Metrics& run) const {
                     : seconds(run.whole()) / rules.mini_batches;
 }
 
+std::optional<std::vector<Bytes>> TrainingSetup::memory_of_slots() const {
+  if (!cluster.memory) return std::nullopt;
+  std::vector<Bytes> memory;
+  for (const DeviceId device : devices)
+    memory.push_back(*cluster.memory_of({device.value * copies()}));
+  return memory;
+}
+
 MemoryRules memory_rules(const TrainingSetup& setup) {
   return {.optimizer_state = setup.optimizer_state,
           .sharded = setup.rules.sharded,

@@ -120,6 +120,9 @@ struct TrainingSetup {
   }
   /// The time of one mini-batch, in seconds, in a run with these metrics.
   double iteration_time_of(const Metrics& run) const;
+  /// The memory of the device of each of the schedule's slots, in the first copy; nothing if it is
+  /// not known.
+  std::optional<std::vector<Bytes>> memory_of_slots() const;
   /// The number of devices of the cluster that hold no stage.
   std::uint32_t devices_without_stage() const {
     return cluster.device_count() - static_cast<std::uint32_t>(devices.size()) * copies();

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "sim/planning/predict.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/text_source.h"
 #include "tests/support/trials.h"
 
@@ -179,6 +180,34 @@ TEST_CASE("recomputation that the memory asks for is in the bound") {
   CHECK(scarce.iteration_time_s <= outcome_of(text("100 MB")).iteration_time_s);
   CHECK_FALSE(bounds_of(text("12 MB")).may_fit);
   CHECK(outcome_of(text("12 MB")).fits() == false);
+}
+
+TEST_CASE("devices without neighbours that slow them recompute as fast as they compute") {
+  const TemporaryFolder folder;
+  std::string layers;
+  for (int i = 0; i < 8; ++i) {
+    layers += fmt::format(
+        "  - {{name: l{}, kind: linear, forward: 10 ms, backward: 10 ms, output: 1 MiB, "
+        "activation: "
+        "20 MiB}}\n",
+        i);
+  }
+  folder.file("p.yaml", "version: 1\nkind: profile\nmodel: alone\nbatch: 1\nlayers:\n" + layers +
+                            "slowdown: {linear: [0.1, 1.0]}\n");
+  const std::string path = folder.file(
+      "s.yaml",
+      "version: 1\nmodel: {profile: p.yaml}\n"
+      "cluster: {devices: 2, memory: 100 MiB, slowdown: none}\nplan: {stages: 2}\n"
+      "schedule: {name: 1f1b, micro_batches: 8, recompute: layers, recompute_layers: fit}\n");
+  const auto scenario = read_scenario(path, {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  const auto bounds = run_bounds(*scenario);
+  const auto settled = settle_and_predict(*scenario);
+  REQUIRE(bounds);
+  REQUIRE(settled);
+  CHECK(settled->outcome.fits() == true);
+  CHECK(bounds->iteration_time_s > 0);
+  CHECK(bounds->iteration_time_s <= settled->outcome.iteration_time_s);
 }
 
 TEST_CASE("what has no bound says so") {
