@@ -74,27 +74,41 @@ int emit_best(const Search& search, SearchPart part, SearchSelection selection,
 bool wants_best_alone(const SearchArguments& arguments, const SearchSelection& selection,
                       const WorkOptions& options) {
   return !arguments.all && arguments.shard.empty() && arguments.report.empty() &&
-         arguments.missing.empty() && takes_bounds(selection) && !arguments.resume &&
+         arguments.missing.empty() && takes_bounds(selection) &&
          (options.partial_path.empty() || !std::filesystem::exists(options.partial_path));
 }
 
+bool has_feasible(const FamilyResult& family) {
+  return std::any_of(family.rows.begin(), family.rows.end(),
+                     [](const SearchRow& row) { return row.row.feasible(); });
+}
+
 bool has_feasible(const SearchPart& part) {
+  return std::any_of(part.families.begin(), part.families.end(),
+                     [](const FamilyResult& family) { return has_feasible(family); });
+}
+
+/// Whether a layout fits, or may fit and does not meet the conditions.
+bool may_fit(const SearchPart& part) {
   return std::any_of(part.families.begin(), part.families.end(), [](const FamilyResult& family) {
-    return std::any_of(family.rows.begin(), family.rows.end(),
-                       [](const SearchRow& row) { return row.row.feasible(); });
+    return family.slower > 0 || has_feasible(family);
   });
 }
 
 /// The best layouts, or all of them; all, too, where none fits, to tell the nearest.
 Result<SearchRun> run_for(const Search& search, const SearchSelection& selection,
-                          const SearchArguments& arguments, const WorkOptions& options) {
-  if (wants_best_alone(arguments, selection, options)) {
-    WorkOptions unkept = options;
-    unkept.partial_path.clear();
-    SearchRun run = search_best(search, selection, kBestLayouts, unkept);
-    if (run.stopped || has_feasible(run.part)) return run;
-  }
-  return run_search(search, options);
+                          const SearchArguments& arguments, const std::optional<Shard>& shard) {
+  const auto watched = [&](auto&& run) {
+    const WatchedWork work(arguments, shard, arguments.output, "search", "layouts");
+    return run(work.options());
+  };
+  auto best = watched([&](WorkOptions options) -> std::optional<SearchRun> {
+    if (!wants_best_alone(arguments, selection, options)) return std::nullopt;
+    options.partial_path.clear();
+    return search_best(search, selection, kBestLayouts, options);
+  });
+  if (best && (best->stopped || may_fit(best->part))) return *std::move(best);
+  return watched([&](const WorkOptions& options) { return run_search(search, options); });
 }
 
 int search_all(const SearchArguments& arguments) {
@@ -115,10 +129,7 @@ int search_all(const SearchArguments& arguments) {
   if (const auto wrong = check_figures(selection->rows, search->rates())) return fail({*wrong});
 
   // Predict them.
-  auto run = [&] {
-    WatchedWork work(arguments, *shard, output, "search", "layouts");
-    return run_for(*search, *selection, arguments, work.options());
-  }();
+  auto run = run_for(*search, *selection, arguments, *shard);
   if (!run) return fail(run.problems());
   if (run->stopped && run->partial) {
     say(
@@ -128,11 +139,10 @@ int search_all(const SearchArguments& arguments) {
     return ExitCode::interrupted;
   }
 
-  if (run->stopped && !output.empty() && !run->partial && !*shard) {
-    say(
-        fmt::format("interrupted: {} of {} layouts are decided, and {} is not written; with --all "
-                    "they are kept, and --resume goes on\n",
-                    run->done, run->wanted, output));
+  if (run->stopped && !*shard && (!output.empty() || !has_feasible(run->part))) {
+    say(fmt::format("interrupted: {}; with --all -o FILE an interrupted search goes on\n",
+                    output.empty() ? "no layout that fits is known yet"
+                                   : fmt::format("{} is not written", output)));
     return ExitCode::interrupted;
   }
 
@@ -171,8 +181,8 @@ void add_search(CLI::App& app, int& exit_code) {
                     "compares");
   command->add_flag(
       "--all", arguments->all,
-      "simulate every layout; absent = bounds of time and memory tell which cannot be "
-      "among the best");
+      "simulate every layout; absent = those alone that may be among the best, by bounds of time "
+      "and memory");
   command
       ->add_option(
           "--missing", arguments->missing,

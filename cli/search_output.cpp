@@ -60,15 +60,15 @@ int tell_search(SearchPart part, SearchSelection selection, const Search* search
     return written;
   if (stopped) {
     say(
-        fmt::format("interrupted: {} of {} layouts are printed; with --all and -o FILE an "
-                    "interrupted search can go on\n",
+        fmt::format("interrupted: {} of {} layouts are printed; with --all -o FILE an "
+                    "interrupted search goes on\n",
                     report.done, report.layouts));
     return ExitCode::interrupted;
   }
   if (!report.rows.empty()) return ExitCode::done;
-  say(report.feasible > 0  ? "error: no layout that fits meets the conditions\n"
-      : report.misfits > 0 ? "error: no layout fits\n"
-                           : "error: no layout can run\n");
+  say(report.feasible + report.slower > 0 ? "error: no layout that fits meets the conditions\n"
+      : report.misfits > 0                ? "error: no layout fits\n"
+                                          : "error: no layout can run\n");
   return ExitCode::infeasible;
 }
 

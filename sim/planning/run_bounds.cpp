@@ -226,6 +226,7 @@ Result<RunBounds> run_bounds(const Scenario& scenario) {
                                  static_cast<double>(setup->micro_batch_size);
   bounds.devices =
       static_cast<std::int64_t>(setup->devices.size()) * setup->copies() * setup->group_devices();
+  bounds.stages = static_cast<std::int64_t>(setup->partition.stages.size());
   std::vector<std::int64_t> more(setup->schedule.shape.slots, 0);
   if (fewest) {
     auto least = least_recompute(without, *setup);

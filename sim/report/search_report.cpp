@@ -240,11 +240,15 @@ std::vector<std::string> remarks(const SearchReport& report) {
   if (report.done < report.layouts && report.slower == 0)
     lines.push_back(fmt::format("done: {} {}", report.done, of_all));
   if (report.slower > 0) {
-    lines.push_back(
-        fmt::format("not among the best: {} {}, by bounds of their times (--all simulates them)",
-                    report.slower, of_all));
+    lines.push_back(fmt::format(
+        "not simulated: {} {}; {}by their bounds they are not among the best {} (--all simulates "
+        "them)",
+        report.slower, of_all,
+        report.selection.layout.empty() ? "" : "they do not meet --where, or ",
+        std::max(kBestLayouts, report.selection.rows.top)));
   }
-  const char* const maybe_more = report.slower > 0 ? ", and maybe some of these" : "";
+  const char* const maybe_more =
+      report.slower > 0 ? ", and maybe some that were not simulated" : "";
   if (report.misfits > 0)
     lines.push_back(fmt::format(
         "do not fit: {} {}{}{}", report.misfits, of_all, maybe_more,
@@ -256,8 +260,9 @@ std::vector<std::string> remarks(const SearchReport& report) {
     lines.push_back(fmt::format("cannot run: {} {}{}; the first: {}", report.cannot_run, of_all,
                                 maybe_more, report.why_not));
   if (const std::string memory = memory_text(report); !memory.empty()) lines.push_back(memory);
-  if (report.rows.size() < report.feasible && report.slower == 0)
-    lines.push_back(fmt::format("shown: {} of {} that fit{}", report.rows.size(), report.feasible,
+  if (report.rows.size() < report.feasible || report.slower > 0)
+    lines.push_back(fmt::format("shown: {} of {} that {}fit{}", report.rows.size(), report.feasible,
+                                report.slower > 0 ? "were simulated and " : "",
                                 report.selection.distinct
                                     ? ": the best of each tensor, context, expert and pipeline size"
                                     : ""));
@@ -303,9 +308,9 @@ SearchReport SearchTally::report(SearchSelection selection) && {
   // A layout that needs no recomputation was found once for each kind of recomputation.
   std::set<std::string> different;
   for (const SearchRow& row : feasible_) different.insert(identity(row.layout));
-  report.feasible = different.size();
   // Where some are not predicted, nobody knows how many are equal.
   const std::uint64_t equal = slower_ == 0 ? feasible_.size() - different.size() : 0;
+  report.feasible = feasible_.size() - equal;
   report.done -= equal;
   report.layouts -= equal;
   const RankedLayouts ranked = rank(feasible_, selection);

@@ -74,8 +74,8 @@ std::string recomputation(const Scenario& scenario, const Outcome& outcome) {
   return sum >= layers ? std::string(word) : fmt::format("{} {}/{}", word, sum, layers);
 }
 
-/// Fills the layout with the resolved values.
-void describe(Layout& layout, const Scenario& scenario, const Outcome& outcome) {
+/// Fills the layout with the resolved sizes.
+void describe(Layout& layout, const Scenario& scenario, std::int64_t stages) {
   if (const auto& options = scenario.transformer) {
     layout.tensor = options->tensor_parallel;
     layout.context = options->context_parallel;
@@ -83,13 +83,12 @@ void describe(Layout& layout, const Scenario& scenario, const Outcome& outcome) 
     layout.sequence = options->sequence;
     layout.batches = options->group_batches();
   }
-  layout.stages = static_cast<std::int64_t>(outcome.setup.partition.stages.size());
+  layout.stages = stages;
   layout.chunks = scenario.schedule.chunks;
   layout.copies = scenario.copies;
   layout.schedule = scenario.schedule.rule->name;
   layout.micro_batch_size = scenario.micro_batch_size;
   layout.micro_batches = scenario.schedule.micro_batches;
-  layout.recomputation = recomputation(scenario, outcome);
 }
 
 }  // namespace
@@ -364,17 +363,24 @@ SearchRow Search::predict_layout(const LayoutFamily& family, std::size_t index) 
   const auto settled = settle_and_predict(*std::move(written));
   if (!settled) return refused(family, index, settled.problems());
   const Outcome& outcome = settled->outcome;
-  describe(found.layout, settled->scenario, outcome);
+  describe(found.layout, settled->scenario,
+           static_cast<std::int64_t>(outcome.setup.partition.stages.size()));
+  found.layout.recomputation = recomputation(settled->scenario, outcome);
   found.row.numbers = numbers_of(outcome);
   found.row.estimated = outcome.setup.estimated;
   if (found.row.numbers->fits == false) found.row.reason = shortage(outcome);
   return found;
 }
 
-Result<RunBounds> Search::bounds(const LayoutFamily& family, std::size_t index) const {
-  const auto written = read(layout_of(family, index));
+Result<LayoutBounds> Search::bounds(const LayoutFamily& family, std::size_t index) const {
+  LayoutBounds found{{}, layout_of(family, index)};
+  const auto written = read(found.layout);
   if (!written) return written.problems();
-  return run_bounds(*written);
+  const auto run = run_bounds(*written);
+  if (!run) return run.problems();
+  found.run = *run;
+  if (written->schedule.rule) describe(found.layout, *written, run->stages);
+  return found;
 }
 
 SearchRow Search::refused(const LayoutFamily& family, std::size_t index,

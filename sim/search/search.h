@@ -17,6 +17,12 @@
 
 namespace plumbline {
 
+/// What is known of a layout before it is predicted.
+struct LayoutBounds {
+  RunBounds run;
+  Layout layout;  ///< With all sizes, but no recomputation.
+};
+
 /// A scenario that leaves keys open, with all values that they may take. The keys are model sharing
 /// (tensor, context and expert parallelism, for a model given by its config.json), stages and
 /// copies, schedule and chunks, micro-batch size and recomputation. Keys that the scenario or the
@@ -46,7 +52,7 @@ class Search {
   /// Predicts one layout of a family.
   SearchRow predict_layout(const LayoutFamily& family, std::size_t index) const;
   /// The bounds of that prediction. Errors: why the layout cannot run.
-  Result<RunBounds> bounds(const LayoutFamily& family, std::size_t index) const;
+  Result<LayoutBounds> bounds(const LayoutFamily& family, std::size_t index) const;
   /// The row of a layout that cannot run.
   SearchRow refused(const LayoutFamily& family, std::size_t index,
                     const Diagnostics& problems) const;

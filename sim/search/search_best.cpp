@@ -18,8 +18,9 @@ constexpr double kMost = std::numeric_limits<double>::infinity();
 /// A family of layouts. They are predicted in their order, up to the first one that does not fit.
 struct Candidates {
   std::vector<std::size_t> indices;  ///< Of the layouts that may fit, ascending.
-  std::vector<double> best;          ///< None of them has more of the objective; parallel.
-  std::size_t next = 0;              ///< The first of them that is not predicted.
+  /// None of them has more of the objective; -infinity: it does not meet the conditions. Parallel.
+  std::vector<double> best;
+  std::size_t next = 0;  ///< The first of them that is not predicted.
 
   std::size_t left() const { return indices.size() - next; }
   /// The place of the best bound among those that are left.
@@ -51,6 +52,7 @@ class BestSearch {
       if (families.empty()) break;
       predict(families);
       rank_found();
+      tell();
     }
     return result();
   }
@@ -68,7 +70,7 @@ class BestSearch {
   /// rounded in other places.
   bool may_be_wanted(double best) const {
     constexpr double rounding = 1e-12;
-    return best * (1 + rounding) >= last_wanted_;
+    return best > -kMost && best * (1 + rounding) >= last_wanted_;
   }
 
   /// Does `work` for all numbers below `count`, and hands each result to `take`.
@@ -94,9 +96,11 @@ class BestSearch {
       const auto one = search_.bounds(family, i);
       if (!one) {
         bounds.result.rows.push_back(search_.refused(family, i, one.problems()));
-      } else if (one->may_fit) {
+      } else if (one->run.may_fit) {
+        const bool may_count = may_meet(selection_, one->layout);
         bounds.candidates.indices.push_back(i);
-        bounds.candidates.best.push_back(goodness(one->throughput(), one->devices));
+        bounds.candidates.best.push_back(
+            may_count ? goodness(one->run.throughput(), one->run.devices) : -kMost);
       } else {
         bounds.result.passed_over = family.layouts() - i;
         break;
@@ -113,7 +117,7 @@ class BestSearch {
           bounded_ += families[i].layouts();
           results_[i] = std::move(bounds.result);
           candidates_[i] = std::move(bounds.candidates);
-          decide(families[i].layouts() - candidates_[i].left());
+          possible_ += candidates_[i].left();
         });
   }
 
@@ -122,7 +126,7 @@ class BestSearch {
     std::vector<std::pair<double, std::size_t>> order;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       const double most = candidates_[i].most();
-      if (candidates_[i].left() > 0 && may_be_wanted(most)) order.emplace_back(-most, i);
+      if (may_be_wanted(most)) order.emplace_back(-most, i);
     }
     const std::size_t count = std::min(kAtOnce, order.size());
     std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
@@ -159,7 +163,6 @@ class BestSearch {
     FamilyResult& result = results_[family];
     for (SearchRow& row : rows) {
       ++candidates.next;
-      decide(1);
       if (row.row.feasible()) found_.push_back(row);
       const bool is_last = !is_possible(row);
       result.rows.push_back(std::move(row));
@@ -176,7 +179,6 @@ class BestSearch {
     result.passed_over +=
         std::erase_if(result.rows, [&](const SearchRow& row) { return row.row.point > misfit; });
     result.passed_over += candidates.left();
-    decide(candidates.left());
     candidates.next = candidates.indices.size();
   }
 
@@ -196,9 +198,15 @@ class BestSearch {
     last_wanted_ = goodness(last.throughput_samples_per_s.value_or(kMost), last.devices);
   }
 
-  void decide(std::uint64_t layouts) {
-    decided_ += layouts;
-    if (options_.progress && layouts > 0) options_.progress(decided_, search_.layouts());
+  /// Of the layouts that may fit by their bounds, tells how many are decided.
+  void tell() const {
+    if (!options_.progress) return;
+    std::uint64_t open = 0;
+    for (const Candidates& candidates : candidates_) {
+      for (std::size_t k = candidates.next; k < candidates.best.size(); ++k)
+        open += may_be_wanted(candidates.best[k]) ? 1 : 0;
+    }
+    options_.progress(possible_ - open, possible_);
   }
 
   SearchRun result() {
@@ -225,9 +233,9 @@ class BestSearch {
   std::vector<FamilyResult> results_;   ///< By family.
   std::vector<Candidates> candidates_;  ///< By family.
   std::uint64_t bounded_ = 0;           ///< Layouts of families whose bounds are known.
-  std::uint64_t decided_ = 0;
-  std::vector<SearchRow> found_;  ///< Feasible rows that may be wanted.
-  std::size_t ranked_ = 0;        ///< The number of rows that were left by the last ranking.
+  std::uint64_t possible_ = 0;          ///< Layouts that may fit by their bounds.
+  std::vector<SearchRow> found_;        ///< Feasible rows that may be wanted.
+  std::size_t ranked_ = 0;              ///< The number of rows that were left by the last ranking.
   /// What the last of the wanted rows has of the objective; without so many rows, less than any.
   double last_wanted_ = -kMost;
 };

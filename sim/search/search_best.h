@@ -17,8 +17,8 @@ bool takes_bounds(const SearchSelection& selection);
 /// layouts that are left are predicted family by family, those with the best bounds first. It ends
 /// when no bound is as good as the last of the `least` best rows, or of as many as the selection
 /// asks for. The result counts the rest as slower. It does not depend on the number of threads.
-/// Progress counts layouts that are decided. Requires: a selection that takes bounds; options
-/// without a shard or a file.
+/// Progress counts layouts that may fit by their bounds, and are decided. Requires: a selection
+/// that takes bounds; options without a shard or a file.
 SearchRun search_best(const Search& search, const SearchSelection& selection, std::size_t least,
                       const WorkOptions& options = {});
 

@@ -39,11 +39,14 @@ std::optional<Diagnostic> check_value(const ConditionText& condition, bool of_sc
   return std::nullopt;
 }
 
+bool meets_one(const Layout& layout, const ConditionText& condition) {
+  const LayoutColumn* column = find_column(condition.key);
+  return meets(condition, column ? column->text(layout) : value_of(layout, condition.key));
+}
+
 bool meets_all(const Layout& layout, const std::vector<ConditionText>& conditions) {
-  return std::all_of(conditions.begin(), conditions.end(), [&](const ConditionText& condition) {
-    const LayoutColumn* column = find_column(condition.key);
-    return meets(condition, column ? column->text(layout) : value_of(layout, condition.key));
-  });
+  return std::all_of(conditions.begin(), conditions.end(),
+                     [&](const ConditionText& condition) { return meets_one(layout, condition); });
 }
 
 }  // namespace
@@ -83,6 +86,15 @@ Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<st
   }
   if (!problems.empty()) return problems;
   return selection;
+}
+
+bool may_meet(const SearchSelection& selection, const Layout& layout) {
+  return std::all_of(selection.layout.begin(), selection.layout.end(),
+                     [&](const ConditionText& condition) {
+                       const LayoutColumn* column = find_column(condition.key);
+                       const bool is_open = column && column->key == std::string_view("made_again");
+                       return is_open || meets_one(layout, condition);
+                     });
 }
 
 RankedLayouts rank(const std::vector<SearchRow>& feasible, const SearchSelection& selection) {

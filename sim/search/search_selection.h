@@ -27,6 +27,9 @@ struct SearchSelection {
 Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where,
                                        const std::vector<std::string>& varied_keys);
 
+/// Whether a layout may meet the conditions on layouts, whatever it recomputes.
+bool may_meet(const SearchSelection& selection, const Layout& layout);
+
 /// Rows that meet the conditions of a selection, best first.
 struct RankedLayouts {
   std::vector<SweepRow> rows;
