@@ -11,12 +11,13 @@ namespace plumbline {
 namespace {
 
 /// Reads the gaps of devices along their nodes, for one slot or for all at once. It tells
-/// `sink(slot, begin, end, cause, is_end)` of each; the gaps of a slot ascend, and some are empty.
+/// `sink(slot, begin, end, cause, is_end)` of each; the gaps of a slot ascend.
 template <class Sink>
 class GapReader {
  public:
-  GapReader(const OpGraph& graph, const Trace& trace, Sink sink)
-      : graph_(graph), spans_(trace.spans), trace_(trace), sink_(sink), slots_(graph.slots()) {}
+  /// Numbers of slots are below `slots`.
+  GapReader(const OpGraph& graph, const Trace& trace, std::size_t slots, Sink sink)
+      : graph_(graph), spans_(trace.spans), trace_(trace), sink_(sink), slots_(slots) {}
 
   /// The node is the slot's next one: an op, or another that holds its stream, before the updates.
   void read_op(std::uint32_t slot, std::uint32_t node) {
@@ -57,7 +58,7 @@ class GapReader {
     const SimTime all_updated = spans_[mini_batch.updated].begin;
     const Span& gate = spans_[mini_batch.gate];
     tell(slot, at.cursor, all_updated, IdleCause::update);
-    sink_(slot, std::max(at.cursor, all_updated), gate.begin, IdleCause::all_reduce, true);
+    tell(slot, std::max(at.cursor, all_updated), gate.begin, IdleCause::all_reduce, true);
     tell(slot, gate.begin, gate.end, IdleCause::overhead);
     at = {gate.end, true};
   }
@@ -75,8 +76,11 @@ class GapReader {
   };
 
   void tell(std::uint32_t slot, SimTime begin, SimTime end, IdleCause cause) {
-    sink_(slot, begin, end, cause,
-          cause == IdleCause::drain || cause == IdleCause::update || cause == IdleCause::overhead);
+    tell(slot, begin, end, cause,
+         cause == IdleCause::drain || cause == IdleCause::update || cause == IdleCause::overhead);
+  }
+  void tell(std::uint32_t slot, SimTime begin, SimTime end, IdleCause cause, bool is_end) {
+    if (end > begin) sink_(slot, begin, end, cause, is_end);
   }
 
   /// The time at which an op has all inputs except the weights updated by other devices, if it
@@ -152,9 +156,9 @@ Duration held(const OpGraph& graph, const Trace& trace, std::uint32_t node) {
 std::vector<IdleGap> idle_gaps(const OpGraph& graph, const Trace& trace,
                                const std::vector<std::uint32_t>& nodes, SimTime makespan) {
   std::vector<IdleGap> gaps;
-  GapReader reader(graph, trace,
+  GapReader reader(graph, trace, 1,
                    [&](std::uint32_t, SimTime begin, SimTime end, IdleCause cause, bool is_end) {
-                     if (end > begin) gaps.push_back({begin, end, cause, is_end});
+                     gaps.push_back({begin, end, cause, is_end});
                    });
   auto at = nodes.begin();
   for (const MiniBatch& mini_batch : graph.mini_batches) {
@@ -169,15 +173,14 @@ std::vector<IdleGap> idle_gaps(const OpGraph& graph, const Trace& trace,
   return gaps;
 }
 
-std::vector<DeviceTimes> device_times(const OpGraph& graph, const Trace& trace, SimTime makespan) {
-  std::vector<DeviceTimes> devices(graph.slots());
-  GapReader reader(graph, trace,
+std::vector<StreamTimes> stream_times(const OpGraph& graph, const Trace& trace, SimTime makespan) {
+  std::vector<StreamTimes> devices(graph.slots());
+  GapReader reader(graph, trace, graph.slots(),
                    [&](std::uint32_t slot, SimTime begin, SimTime end, IdleCause cause, bool) {
-                     if (end > begin)
-                       devices[slot].idle[static_cast<std::size_t>(cause)] += end - begin;
+                     devices[slot].idle[static_cast<std::size_t>(cause)] += end - begin;
                    });
   const auto count = [&](std::uint32_t slot, std::uint32_t node) {
-    DeviceTimes& device = devices[slot];
+    StreamTimes& device = devices[slot];
     const SimTime begin = trace.spans[node].begin;
     const Duration took = held(graph, trace, node);
     device.busy += took;

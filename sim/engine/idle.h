@@ -50,8 +50,8 @@ std::vector<std::vector<std::uint32_t>> nodes_by_slot(const OpGraph& graph);
 /// The time for which a node holds its stream or channel.
 Duration held(const OpGraph& graph, const Trace& trace, std::uint32_t node);
 
-/// The time of each device, read in one pass over the graph.
-struct DeviceTimes {
+/// The time of a device's stream, read in one pass over the graph.
+struct StreamTimes {
   Duration busy{};
   std::optional<SimTime> first;  ///< Begin of its first activity.
   std::optional<SimTime> last;   ///< End of its last activity that took time.
@@ -60,7 +60,7 @@ struct DeviceTimes {
 };
 
 /// The times of all slots up to `makespan`.
-std::vector<DeviceTimes> device_times(const OpGraph& graph, const Trace& trace, SimTime makespan);
+std::vector<StreamTimes> stream_times(const OpGraph& graph, const Trace& trace, SimTime makespan);
 
 /// The gaps of one slot from 0 to `makespan`, ascending. Together with the slot's busy time they
 /// cover the makespan exactly. `nodes` are the nodes of its stream from nodes_by_slot.

@@ -21,8 +21,8 @@ struct Amount {
   std::int32_t in_flight = 0;
 };
 
-/// The changes of all slots. Each slot has a list for each cause. A list is in the order of the
-/// graph, which is that of time where one stream or one channel makes it.
+/// The changes of all slots. Each slot has a list for each cause. A list is collected in the order
+/// of the graph, which is that of time where one stream or one channel makes it.
 class MemoryChanges {
  public:
   MemoryChanges(const OpGraph& graph, const Trace& trace, const std::vector<StageMemory>& stages,
@@ -30,8 +30,8 @@ class MemoryChanges {
       : graph_(graph),
         spans_(trace.spans),
         stages_(stages),
-        is_later_({ties == TieOrder::releases_first, ties != TieOrder::releases_first}),
-        one_position_(graph.slots(), 0) {
+        releases_first_(ties == TieOrder::releases_first),
+        has_one_position_(graph.slots(), 0) {
     list_amounts();
     make_room();
     for (std::uint32_t node = 0; node < graph.size(); ++node) collect(node);
@@ -44,20 +44,21 @@ class MemoryChanges {
     return sum;
   }
 
-  /// Calls `visit(held)` for every change of a slot in the order of time, with what is held from
-  /// there on.
-  template <class Visit>
-  void visit(std::uint32_t slot, Visit&& visit) const {
+  /// Calls `take(held)` for every change of a slot in the order of time, with what is held from
+  /// there on. Requires: F of a micro-batch begins no later than its B (W) ends.
+  template <class Take>
+  void visit(std::uint32_t slot, Take&& take) const {
     MemoryStep held;
     // A device with several positions has a micro-batch in flight while any of them has.
-    std::vector<std::int32_t> positions(one_position_[slot] ? 0 : graph_.micro_batches, 0);
+    const bool has_one = has_one_position_[slot] != 0;
+    std::vector<std::int32_t> positions(has_one ? 0 : graph_.micro_batches, 0);
     each_in_order(slot, [&](const Change& change) {
       const Amount& amount = amounts_[change.amount];
       held.at = SimTime(Duration(change.at >> 1));
       held.activations += amount.activations;
       held.buffers += amount.buffers;
       held.node = change.node;
-      if (positions.empty()) {
+      if (has_one) {
         held.in_flight += amount.in_flight;
       } else if (amount.in_flight != 0) {
         std::int32_t& of_micro_batch = positions[graph_.activities[change.node].micro_batch.value];
@@ -65,7 +66,7 @@ class MemoryChanges {
         of_micro_batch += amount.in_flight;
         held.in_flight += (of_micro_batch > 0 ? 1 : 0) - (before ? 1 : 0);
       }
-      visit(held);
+      take(held);
     });
   }
 
@@ -114,7 +115,7 @@ class MemoryChanges {
         positions[slot] += stages_[s].first_of_position ? 1 : 0;
     }
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot)
-      one_position_[slot] = positions[slot] <= 1 ? 1 : 0;
+      has_one_position_[slot] = positions[slot] <= 1 ? 1 : 0;
   }
 
   /// Gives each list as much room as it may need.
@@ -155,7 +156,7 @@ class MemoryChanges {
   void add(std::uint32_t slot, Cause cause, SimTime at, std::uint32_t node, std::uint32_t amount,
            bool released_first = false) {
     List& of = lists_[slot * kCauses + cause];
-    const std::int64_t later = is_later_[released_first ? 1 : 0] ? 1 : 0;
+    const std::int64_t later = released_first != releases_first_ ? 1 : 0;
     changes_[of.first + of.size++] = {2 * at.time_since_epoch().count() + later, node, amount};
   }
 
@@ -241,9 +242,9 @@ class MemoryChanges {
   const OpGraph& graph_;
   const std::vector<Span>& spans_;
   const std::vector<StageMemory>& stages_;
-  std::array<bool, 2> is_later_;            ///< Of a change that is not released first, and is.
-  std::vector<std::uint8_t> one_position_;  ///< Whether a slot has no more than one.
-  std::vector<Amount> amounts_;             ///< Those of stages, then those of received costs.
+  bool releases_first_ = true;
+  std::vector<std::uint8_t> has_one_position_;  ///< By slot.
+  std::vector<Amount> amounts_;                 ///< Those of stages, then those of received costs.
   std::uint32_t first_received_ = 0;
   std::vector<List> lists_;  ///< By slot and cause.
   std::unique_ptr<Change[]> changes_;

@@ -40,9 +40,9 @@ struct MemoryParts {
   }
 };
 
-/// The devices that hold each stage.
+/// What decides how much of a stage each of its devices holds throughout.
 struct StageHolders {
-  std::vector<std::uint32_t> members;  ///< One count per stage; those of all copies.
+  std::vector<std::uint32_t> members;  ///< The devices that hold each stage, in all copies.
   bool has_more = false;  ///< Whether a mini-batch has a backward behind its first one.
 };
 

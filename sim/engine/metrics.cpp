@@ -13,7 +13,7 @@
 namespace plumbline {
 namespace {
 
-DeviceMetrics measure_device(const DeviceTimes& times, SimTime makespan) {
+DeviceMetrics measure_device(const StreamTimes& times, SimTime makespan) {
   DeviceMetrics device;
   device.busy = times.busy;
   if (times.first && times.last) device.span = *times.last - *times.first;
@@ -189,8 +189,8 @@ Metrics measure(const OpGraph& graph, const Trace& trace, const SteadyWindow& wi
     }
   }
   metrics.makespan = end.time_since_epoch();
-  const std::vector<DeviceTimes> times = device_times(graph, trace, end);
-  for (const DeviceTimes& device : times) {
+  const std::vector<StreamTimes> times = stream_times(graph, trace, end);
+  for (const StreamTimes& device : times) {
     metrics.devices.push_back(measure_device(device, end));
     const IdleByCause& idle = metrics.devices.back().idle_by_cause;
     metrics.exposed += idle.transfer + idle.rendezvous;

@@ -6,6 +6,7 @@
 
 #include "sim/planning/predict.h"
 #include "sim/search/search.h"
+#include "sim/search/search_best.h"
 #include "sim/whatif/sweep.h"
 
 namespace plumbline {
@@ -60,16 +61,19 @@ void predict_copies(benchmark::State& state, Evaluation evaluation) {
 BENCHMARK_CAPTURE(predict_copies, one_by_one, Evaluation::events)->Arg(1)->Arg(8)->Arg(64);
 BENCHMARK_CAPTURE(predict_copies, first_copy_only, Evaluation::fastest)->Arg(1)->Arg(8)->Arg(64);
 
-/// A family of layouts of a search: reading, fitting and predicting them.
-void search_layouts(benchmark::State& state) {
+Search make_search() {
   const std::string text =
       "version: 1\n"
       "model: {uniform: {layers: 32, forward: 1 ms, backward: 2 ms, output: 4 MiB, activation: "
       "500 MiB, parameters: 160 MiB}, batch: 1}\n"
       "cluster: {devices: 64, memory: 20 GiB, link: {latency: 5 us, bandwidth: 100 GB/s}}\n"
       "training: {mini_batch_size: 256}\n";
-  const Search search =
-      *Search::parse(std::make_shared<const Source>(Source{"bench.yaml", text, ""}), {});
+  return *Search::parse(std::make_shared<const Source>(Source{"bench.yaml", text, ""}), {});
+}
+
+/// A family of layouts of a search: reading, fitting and predicting them.
+void search_layouts(benchmark::State& state) {
+  const Search search = make_search();
   std::size_t family = 0;
   std::int64_t layouts = 0;
   for (auto _ : state) {
@@ -80,6 +84,18 @@ void search_layouts(benchmark::State& state) {
   state.SetItemsProcessed(layouts);
 }
 BENCHMARK(search_layouts);
+
+/// The best ten layouts of the same search, by bounds; items are layouts, as above.
+void search_best_ten(benchmark::State& state) {
+  const Search search = make_search();
+  SearchSelection selection;
+  selection.rows.top = 10;
+  WorkOptions options;
+  options.threads = 1;
+  for (auto _ : state) benchmark::DoNotOptimize(search_best(search, selection, 10, options).done);
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(search.layouts()));
+}
+BENCHMARK(search_best_ten)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace plumbline

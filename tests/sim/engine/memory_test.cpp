@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "sim/engine/stage_memory.h"
@@ -285,6 +286,7 @@ std::vector<MemoryStep> sorted_steps(const OpGraph& graph, const Trace& trace,
     bool released_first = false;
     std::uint32_t node = 0;
     Bytes activations, buffers;
+    int in_flight = 0;
   };
   const std::vector<std::uint32_t> firsts = first_parts(graph);
   std::vector<Change> changes;
@@ -302,12 +304,13 @@ std::vector<MemoryStep> sorted_steps(const OpGraph& graph, const Trace& trace,
     if (graph.receiver(node) != slot) continue;
     if (is_transfer(activity.kind))
       changes.push_back({span.begin, false, node, {}, graph.cost(node).bytes});
+    const int in_flight = memory.first_of_position ? 1 : 0;
     if (activity.kind == ActivityKind::forward)
-      changes.push_back({begin, false, node, memory.kept, memory.sent});
+      changes.push_back({begin, false, node, memory.kept, memory.sent, in_flight});
     if (activity.kind != ActivityKind::backward) continue;
     if (memory.again != Bytes{}) changes.push_back({begin, false, node, memory.again, {}});
-    changes.push_back(
-        {span.end, begin < span.end, node, Bytes{} - memory.done, Bytes{} - memory.received()});
+    changes.push_back({span.end, begin < span.end, node, Bytes{} - memory.done,
+                       Bytes{} - memory.received(), -in_flight});
   }
   std::stable_sort(changes.begin(), changes.end(), [&](const Change& a, const Change& b) {
     if (a.at != b.at) return a.at < b.at;
@@ -317,7 +320,11 @@ std::vector<MemoryStep> sorted_steps(const OpGraph& graph, const Trace& trace,
   });
   std::vector<MemoryStep> steps;
   MemoryStep held;
+  std::map<std::uint32_t, int> begun;  // by micro-batch, in how many positions
   for (const Change& change : changes) {
+    begun[graph.activities[change.node].micro_batch.value] += change.in_flight;
+    held.in_flight = static_cast<std::int32_t>(
+        std::count_if(begun.begin(), begun.end(), [](const auto& one) { return one.second > 0; }));
     held.at = change.at;
     held.activations += change.activations;
     held.buffers += change.buffers;
@@ -350,7 +357,7 @@ TEST_CASE("steps are all changes sorted by time, and the peaks are their largest
           const MemoryStep& a = steps[slot][i];
           const MemoryStep& b = sorted[i];
           same = same && a.at == b.at && a.node == b.node && a.activations == b.activations &&
-                 a.buffers == b.buffers;
+                 a.buffers == b.buffers && a.in_flight == b.in_flight;
           together += i > 0 && sorted[i - 1].at == b.at ? 1 : 0;
         }
         CHECK(same);

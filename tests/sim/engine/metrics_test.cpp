@@ -5,8 +5,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
+#include <vector>
+
 #include "tests/support/builders.h"
 #include "tests/support/close_to.h"
+#include "tests/support/random_pipeline.h"
+#include "tests/support/trials.h"
 
 namespace plumbline {
 namespace {
@@ -97,6 +105,42 @@ TEST_CASE(
 TEST_CASE("an asynchronous run needs 2N + 5L micro-batches") {
   CHECK(steady_window({1, 1, 1, 1}).min_run() == 13);
   CHECK(steady_window({2, 3}).min_run() == 40);
+}
+
+TEST_CASE("times of all devices in one pass are those of each device's nodes and gaps") {
+  std::map<IdleCause, std::uint64_t> seen;
+  for (std::uint64_t seed = 1; seed <= test::trials(400); ++seed) {
+    CAPTURE(seed);
+    test::TestPipeline t = test::random_pipeline(seed);
+    const bool without_flush = seed % 5 == 0 && t.schedule != "pipedream";
+    if (without_flush) {
+      t.options.flushes = false;
+      t.options.mini_batches = 1;
+    }
+    const OpGraph graph = test::graph_of(t);
+    const Trace trace = simulate(graph);
+    SimTime end;
+    for (const Span& span : trace.spans) end = std::max(end, span.end);
+    const auto nodes = nodes_by_slot(graph);
+    const std::vector<StreamTimes> times = stream_times(graph, trace, end);
+    REQUIRE(times.size() == nodes.size());
+    for (std::size_t slot = 0; slot < nodes.size(); ++slot) {
+      Duration busy{};
+      for (const std::uint32_t node : nodes[slot]) busy += held(graph, trace, node);
+      CHECK(times[slot].busy == busy);
+      if (!nodes[slot].empty()) {
+        CHECK(times[slot].first == trace.spans[nodes[slot].front()].begin);
+        CHECK(times[slot].last_node == nodes[slot].back());
+      }
+      std::array<Duration, std::size(kIdleCauses)> idle{};
+      for (const IdleGap& gap : idle_gaps(graph, trace, nodes[slot], end)) {
+        idle[static_cast<std::size_t>(gap.cause)] += gap.end - gap.begin;
+        ++seen[gap.cause];
+      }
+      CHECK(times[slot].idle == idle);
+    }
+  }
+  CHECK(seen.size() == std::size(kIdleCauses));
 }
 
 }  // namespace
