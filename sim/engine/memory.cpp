@@ -71,9 +71,11 @@ class MemoryChanges {
   }
 
  private:
-  enum Cause : std::size_t { op, activation, gradient, sent, kCauses };
+  enum Cause : std::size_t { op, activation, gradient, sent };
+  static constexpr std::size_t kCauses = sent + 1;
   /// The amounts of a stage, in their table.
-  enum Kind : std::uint32_t { forward, again, backward, by_input, weight, send, kKinds };
+  enum Kind : std::uint32_t { forward, again, backward, by_input, weight, send };
+  static constexpr std::uint32_t kKinds = send + 1;
 
   struct Change {
     /// Twice the time in ns, which check_overflow() keeps below 2^62; 1 more for what comes later
