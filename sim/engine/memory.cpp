@@ -139,7 +139,7 @@ class MemoryChanges {
       lists_[i].first = sum;
       sum += rooms[i];
     }
-    changes_ = std::make_unique_for_overwrite<Change[]>(sum);
+    changes_.reset(new Change[sum]);  // left as they are: each is written before it is read
     if (!has_parts) return;
     begins_ = first_parts(graph_);
     ends_ = ends_of_pairs(graph_);
