@@ -73,7 +73,7 @@ mkdir -p "$folder/shards"
 for i in 1 2; do "$plumbline" sweep examples/sweep.yaml --shard $i/2 --json > "$folder/shards/$i.json" || exit 1; done
 search=(examples/layouts.yaml --free model.context_parallel=1,2 schedule.name=1f1b --top 20)
 make search search "${search[@]}"
-"$plumbline" search "${search[@]}" --json > "$folder/search.json" || exit 1
+"$plumbline" search "${search[@]}" --all --json > "$folder/search.json" || exit 1
 make merged merge "$folder"/shards/*.json
 
 bytes=$(wc -c < "$folder/huge.html")

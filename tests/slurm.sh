@@ -153,7 +153,7 @@ expect "the killed task again" "1 COMPLETED" "$(state "$again")"
 merged "a sweep" sweep "$work/sweep-one"
 
 search=(search examples/layouts.yaml --free model.context_parallel=1 schedule.name=1f1b)
-"$plumbline" "${search[@]}" --json > "$work/search-one"
+"$plumbline" "${search[@]}" --all --json > "$work/search-one"
 job=$(submit 1-3 "$work/search" "${search[@]}")
 after=$(sbatch --parsable --dependency="afterok:$job" -o "$work/after" --wrap \
   "'$plumbline' merge '$work'/search/shard-*.json --json > '$work/after.json'")
