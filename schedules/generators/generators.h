@@ -99,7 +99,7 @@ std::vector<std::string> schedule_names();
 const Abbreviations& schedule_abbreviations();
 
 /// A number of micro-batches, `micro_batches` or fewer, with which every device of a straight
-/// pipeline of `devices` holds as many in flight, at the begin of any op, as it ever does with
+/// pipeline of `devices` holds as many in flight, at the start of any op, as it ever does with
 /// `micro_batches`.
 std::uint32_t settled_micro_batches(const ScheduleRule& rule, std::uint32_t devices,
                                     std::uint32_t micro_batches);

@@ -11,12 +11,13 @@
 
 namespace plumbline {
 
-std::vector<std::vector<std::uint32_t>> PipelineShape::stages_of_slots() const {
-  std::vector<std::vector<std::uint32_t>> stages_of(slots);
-  for (std::uint32_t s = 0; s < stages(); ++s) {
-    for (const std::uint32_t slot : stage_slots[s]) stages_of[slot].push_back(s);
+std::vector<std::vector<std::uint32_t>> stages_of_slots(
+    const std::vector<std::vector<std::uint32_t>>& stage_slots, std::uint32_t slots) {
+  std::vector<std::vector<std::uint32_t>> stages(slots);
+  for (std::uint32_t s = 0; s < stage_slots.size(); ++s) {
+    for (const std::uint32_t slot : stage_slots[s]) stages[slot].push_back(s);
   }
-  return stages_of;
+  return stages;
 }
 
 PipelineShape pipeline_shape(const Partition& partition, std::uint32_t micro_batches,

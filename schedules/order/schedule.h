@@ -26,8 +26,6 @@ struct PipelineShape {
   std::uint32_t slices = 1;  ///< Per micro-batch; micro_batches is the number of all slices.
 
   std::uint32_t stages() const { return static_cast<std::uint32_t>(stage_slots.size()); }
-  /// The stages of each slot, ascending.
-  std::vector<std::vector<std::uint32_t>> stages_of_slots() const;
   std::uint32_t replicas(const Position& position) const {
     return static_cast<std::uint32_t>(stage_slots[position.first_stage].size());
   }
@@ -41,6 +39,10 @@ struct PipelineShape {
     return replicas.size() == 1 ? replicas[0] : replicas[m.value % replicas.size()];
   }
 };
+
+/// The stages of each of `slots` slots, ascending, from the slots of each stage.
+std::vector<std::vector<std::uint32_t>> stages_of_slots(
+    const std::vector<std::vector<std::uint32_t>>& stage_slots, std::uint32_t slots);
 
 /// The shape of `partition` with this many micro-batches (or slices, `slices` to each micro-batch).
 /// Slot i is devices_in_use(partition)[i].

@@ -7,6 +7,8 @@
 #include <map>
 #include <numeric>
 
+#include "schedules/order/schedule.h"
+
 namespace plumbline {
 
 std::string to_text(const Activity& activity) {
@@ -47,11 +49,7 @@ std::string to_text(const Activity& activity) {
 }
 
 std::vector<std::vector<std::uint32_t>> OpGraph::stages_by_slot() const {
-  std::vector<std::vector<std::uint32_t>> stages(slots());
-  for (std::uint32_t s = 0; s < stage_slots.size(); ++s) {
-    for (const std::uint32_t slot : stage_slots[s]) stages[slot].push_back(s);
-  }
-  return stages;
+  return stages_of_slots(stage_slots, slots());
 }
 
 std::vector<bool> OpGraph::shared_channels() const {

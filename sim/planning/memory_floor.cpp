@@ -35,7 +35,7 @@ MemoryFloor::MemoryFloor(const TrainingSetup& setup, std::vector<std::vector<Sta
   const OpLists lists = setup.schedule.lists();
   const StageHolders holders = holders_of(setup);
   const MemoryRules rules = memory_rules(setup);
-  const auto stages_of = shape.stages_of_slots();
+  const auto stages_of = stages_of_slots(shape.stage_slots, shape.slots);
   slots_.resize(lists.size());
   for (std::size_t slot = 0; slot < lists.size(); ++slot) {
     Slot& one = slots_[slot];

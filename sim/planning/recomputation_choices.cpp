@@ -38,7 +38,7 @@ void count_layers(const Partition& partition, Sharers& sharers) {
 
 std::vector<Sharers> sharers_of(const TrainingSetup& setup) {
   const PipelineShape& shape = setup.schedule.shape;
-  const auto stages_of_slot = shape.stages_of_slots();
+  const auto stages_of_slot = stages_of_slots(shape.stage_slots, shape.slots);
   std::vector<std::uint32_t> parents(shape.stages());
   std::iota(parents.begin(), parents.end(), 0U);
   for (const auto& held : stages_of_slot) {

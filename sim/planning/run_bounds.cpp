@@ -62,7 +62,7 @@ class Chains {
       : setup_(setup),
         shape_(setup.schedule.shape),
         lists_(setup.schedule.lists()),
-        stages_of_(shape_.stages_of_slots()),
+        stages_of_(stages_of_slots(shape_.stage_slots, shape_.slots)),
         times_(setup),
         splits_(shape_.stages(), false),
         wholes_(shape_.stages(), false) {

@@ -17,7 +17,7 @@ struct RunBounds {
   double iteration_time_s = 0;
   double samples_per_iteration = 0;  ///< Those of the prediction.
   std::int64_t devices = 1;          ///< Those that hold a stage; all of a group count.
-  std::int64_t stages = 1;           ///< Stages of the pipeline.
+  std::int64_t stages = 0;           ///< Stages of the pipeline; 0 = not known before planning.
 
   /// No run has more, in samples per second; infinite where no time is known.
   double throughput() const;

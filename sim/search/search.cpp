@@ -379,7 +379,7 @@ Result<LayoutBounds> Search::bounds(const LayoutFamily& family, std::size_t inde
   const auto run = run_bounds(*written);
   if (!run) return run.problems();
   found.run = *run;
-  if (written->schedule.rule) describe(found.layout, *written, run->stages);
+  if (run->stages > 0) describe(found.layout, *written, run->stages);
   return found;
 }
 

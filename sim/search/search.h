@@ -20,7 +20,7 @@ namespace plumbline {
 /// What is known of a layout before it is predicted.
 struct LayoutBounds {
   RunBounds run;
-  Layout layout;  ///< With all sizes, but no recomputation.
+  Layout layout;  ///< With all sizes, but no recomputation; as written if run.stages is 0.
 };
 
 /// A scenario that leaves keys open, with all values that they may take. The keys are model sharing

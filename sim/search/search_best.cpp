@@ -97,7 +97,8 @@ class BestSearch {
       if (!one) {
         bounds.result.rows.push_back(search_.refused(family, i, one.problems()));
       } else if (one->run.may_fit) {
-        const bool may_count = may_meet(selection_, one->layout);
+        const bool is_planned = one->run.stages > 0;
+        const bool may_count = !is_planned || may_meet(selection_, one->layout);
         bounds.candidates.indices.push_back(i);
         bounds.candidates.best.push_back(
             may_count ? goodness(one->run.throughput(), one->run.devices) : -kMost);

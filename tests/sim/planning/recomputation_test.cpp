@@ -10,19 +10,13 @@
 #include "sim/planning/predict.h"
 #include "sim/planning/recomputation_fit.h"
 #include "tests/support/builders.h"
+#include "tests/support/scenario_of.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
 
 using std::chrono::microseconds;
-
-Scenario scenario_of(const std::string& text) {
-  CAPTURE(text);
-  const auto scenario = parse_scenario(text_source("recomputation.yaml", text), {});
-  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  return *scenario;
-}
 
 Outcome predicted(const Scenario& scenario) {
   auto outcome = predict(scenario);

@@ -13,6 +13,7 @@
 
 #include "sim/planning/predict.h"
 #include "sim/planning/recomputation_fit.h"
+#include "tests/support/scenario_of.h"
 #include "tests/support/text_source.h"
 #include "tests/support/trials.h"
 
@@ -92,12 +93,6 @@ class RandomCase {
   Dice dice_;
   std::string layers_, devices_, rest_, schedule_, kind_;
 };
-
-Scenario scenario_of(const std::string& text) {
-  const auto scenario = parse_scenario(text_source("trial.yaml", text), {});
-  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems()) + text));
-  return *scenario;
-}
 
 /// Some runs of one trial, each against the whole prediction: none leaves anything to the next.
 template <class Numbers>

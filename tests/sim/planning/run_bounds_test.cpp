@@ -11,18 +11,13 @@
 #include <string>
 
 #include "sim/planning/predict.h"
+#include "tests/support/scenario_of.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/text_source.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
-
-Scenario scenario_of(const std::string& text) {
-  auto scenario = parse_scenario(text_source("s.yaml", text), {});
-  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  return *std::move(scenario);
-}
 
 RunBounds bounds_of(const std::string& text) {
   const auto bounds = run_bounds(scenario_of(text));

@@ -7,6 +7,7 @@
 #include "sim/planning/predict.h"
 #include "tests/support/builders.h"
 #include "tests/support/close_to.h"
+#include "tests/support/scenario_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace plumbline::test {
@@ -154,12 +155,6 @@ TEST_CASE("neighbours slow a share of an update as they slow all of it") {
       lower(schedule_of(t), costs, {DeviceId{0}}, flat_cluster(2, {}), t.options, {});
   REQUIRE(graph);
   CHECK(makespan(*graph, simulate(*graph)) == milliseconds(3 + 5 + 3));
-}
-
-Scenario scenario_of(const std::string& text) {
-  auto scenario = parse_scenario(text_source("sharded.yaml", text), {});
-  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  return *std::move(scenario);
 }
 
 std::string scenario_text(int zero_stage, const std::string& plan) {

@@ -204,6 +204,34 @@ TEST_CASE("conditions hold, and threads change nothing") {
   check_equal(best, best_of(all->part, *selection, 2));
 }
 
+TEST_CASE("conditions on what bounds do not know leave no row out") {
+  const auto check = [](const Search& search, const std::string& where) {
+    CAPTURE(where);
+    auto selection = select_layouts({}, {where}, {});
+    REQUIRE(selection);
+    selection->rows.top = 5;
+    const auto all = run_search(search, on_threads(1));
+    REQUIRE(all);
+    const std::vector<SearchRow> best =
+        best_of(search_best(search, *selection, 0, on_threads(1)).part, *selection, 5);
+    CHECK(best.size() > 0);
+    check_equal(best, best_of(all->part, *selection, 5));
+  };
+  // How many layers are recomputed is known after the fit.
+  const Search fitted = search_of(kScenario);
+  check(fitted, "recompute == layers");
+  check(fitted, "recompute == none");
+  // A planned partition has its stages when it is planned.
+  const Search planned = search_of(
+      "version: 1\n"
+      "model: {uniform: {layers: 12, forward: 1 ms, backward: 2 ms, output: 1 MiB, activation: 9 "
+      "MiB, parameters: 4 MiB}, batch: 1}\n"
+      "cluster: {devices: 4, memory: 900 MiB, link: {latency: 5 us, bandwidth: 20 GB/s}}\n"
+      "plan: {partition: pipedream}\nschedule: {name: 1f1b}\ntraining: {mini_batch_size: 64}\n");
+  check(planned, "pipeline > 1");
+  check(planned, "pipeline == 1");
+}
+
 TEST_CASE("layouts that cannot run have their reasons") {
   const Search search = search_of(kScenario, {"schedule.name=1f1b,chimera"});
   const auto all = run_search(search, on_threads(1));

@@ -6,17 +6,12 @@
 
 #include "sim/planning/predict.h"
 #include "sim/whatif/sweep.h"
+#include "tests/support/scenario_of.h"
 #include "tests/support/text_source.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
-
-Scenario scenario_of(const std::string& text) {
-  auto scenario = parse_scenario(text_source("s.yaml", text), {});
-  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  return *std::move(scenario);
-}
 
 /// Layers that differ, on this cluster, in copies.
 std::string text_of(Dice& dice, const std::string& cluster, std::int64_t stages,
