@@ -48,8 +48,11 @@ void StageOnDevice::run(const Task& task, ActivityKind kind, std::uint32_t m) {
     case ActivityKind::forward:
       return forward(task, m);
     case ActivityKind::backward_part:
+      if (recomputes_ && store_.plan().setup.rules.recompute_early && !in_flight_[m].kept)
+        return recompute(in_flight_[m], task, m);
+      return backward(task, m, /*is_last_part=*/false);
     case ActivityKind::backward:
-      return backward(task, m, kind == ActivityKind::backward);
+      return backward(task, m, /*is_last_part=*/true);
     case ActivityKind::backward_input:
       return backward_input(task, m);
     case ActivityKind::weight_part:
@@ -112,14 +115,18 @@ void StageOnDevice::forward(const Task& task, std::uint32_t m) {
   if (recomputes_) one.kept = nullptr;
 }
 
+void StageOnDevice::recompute(InFlight& one, const Task& task, std::uint32_t m) {
+  if (!one.output) one.output = share(outputs_);
+  one.kept = share(kept_);
+  kernels_.forward(tensors(one, task, m));
+}
+
 StageTensors StageOnDevice::backward_tensors(const Task& task, std::uint32_t m, bool whole) {
   InFlight& one = in_flight_[m];
+  if (!one.kept && !one.checkpoints) recompute(one, task, m);
   if (!one.kept) {
     if (!one.output) one.output = share(outputs_);
-    if (!one.checkpoints) {
-      one.kept = share(kept_);
-      kernels_.forward(tensors(one, task, m));
-    } else if (whole) {
+    if (whole) {
       one.kept = share(again_);
     } else {
       one.kept = share(recomputed_at_once_);

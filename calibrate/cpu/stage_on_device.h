@@ -49,6 +49,9 @@ class StageOnDevice {
 
   void forward(const Task& task, std::uint32_t m);
 
+  /// Runs the forward of the whole stage again, and keeps its activations.
+  void recompute(InFlight& one, const Task& task, std::uint32_t m);
+
   /// The tensors of a backward. Recomputes the activations that the forward did not keep. If the
   /// layers are recomputed one by one, a whole backward recomputes them itself.
   StageTensors backward_tensors(const Task& task, std::uint32_t m, bool whole);

@@ -71,6 +71,17 @@ std::optional<Found> one_f_one_b(const Terms& t) {
                "makespan = (m+p-1)(f+b) + 2c((p-1)m/p + p-2)"};
 }
 
+/// The forwards again of the last position are on the longest path, all others run while their
+/// position waits.
+std::optional<Found> recomputed_early(std::string_view schedule, const Terms& t) {
+  if (!t.equal || !t.free || !all_equal(t.times.again) || t.times.slices > 1) return std::nullopt;
+  const Duration again = t.m * t.times.again.front();
+  if (schedule == "naive") return Found{t.m * t.p * t.pair + again, "makespan = m (p(f+b) + r)"};
+  if (schedule == "gpipe" || schedule == "1f1b" || schedule == "eager-1f1b")
+    return Found{(t.m + t.p - 1) * t.pair + again, "makespan = (m+p-1)(f+b) + mr"};
+  return std::nullopt;
+}
+
 std::optional<Found> eager_one_f_one_b(const Terms& t) {
   if (!t.equal) return std::nullopt;
   if (t.free) return Found{(t.m + t.p - 1) * t.pair, "(p-1)/(m+p-1)"};
@@ -106,15 +117,25 @@ std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineT
                       times.latency.size() + 1 == times.forward.size(),
                   times.forward.size(), times.backward.size(), times.latency.size());
   const Terms terms{times};
+  PLUMBLINE_CHECK(times.again.empty() || times.again.size() == times.forward.size(),
+                  times.again.size(), times.forward.size());
   std::optional<Found> found;
-  if (schedule == "naive") found = naive(terms);
-  if (schedule == "delayed-backward") found = delayed_backward(terms);
-  if (schedule == "gpipe") found = gpipe(terms);
-  if (schedule == "1f1b") found = one_f_one_b(terms);
-  if (schedule == "eager-1f1b") found = eager_one_f_one_b(terms);
+  if (!times.again.empty())
+    found = recomputed_early(schedule, terms);
+  else if (schedule == "naive")
+    found = naive(terms);
+  else if (schedule == "delayed-backward")
+    found = delayed_backward(terms);
+  else if (schedule == "gpipe")
+    found = gpipe(terms);
+  else if (schedule == "1f1b")
+    found = one_f_one_b(terms);
+  else if (schedule == "eager-1f1b")
+    found = eager_one_f_one_b(terms);
   if (!found) return std::nullopt;
   if (times.slices > 1) found->text = in_slices(std::move(found->text));
-  return form_of(*found, terms.p, terms.m * (sum(times.forward) + sum(times.backward)));
+  return form_of(*found, terms.p,
+                 terms.m * (sum(times.forward) + sum(times.backward) + sum(times.again)));
 }
 
 std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const ChunkTimes& times) {

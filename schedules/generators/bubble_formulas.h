@@ -23,6 +23,9 @@ struct PipelineTimes {
   std::vector<Duration> latency;    ///< One fewer than positions.
   std::uint32_t micro_batches = 1;  ///< Or slices; the times are then those of a slice.
   std::uint32_t slices = 1;         ///< Per micro-batch.
+  /// The time of the forward again, which needs no gradient and is no part of `backward`; empty: it
+  /// is a part, or there is none.
+  std::vector<Duration> again{};
 };
 
 /// The result of a closed form.
@@ -43,8 +46,10 @@ struct ClosedForm {
 ///  - 1f1b: (m+p-1)(f+b); with c > 0, p >= 2 and m a multiple of p: + 2 c ((p-1) m/p + p-2).
 ///  - eager-1f1b: (m+p-1)(f+b) + 2 c (p-1) while 2c <= f+b.
 /// With k slices of times f and b per micro-batch, m is replaced by k m; 1f1b and eager-1f1b then
-/// need c = 0. The equal, free case is from Huang et al. 2019 and Narayanan et al. 2021. The other
-/// forms were found and checked by exhaustive simulation.
+/// need c = 0. With forwards again of time r that need no gradient (`again`), equal positions and
+/// c = 0: naive m (p (f+b) + r); gpipe, 1f1b and eager-1f1b (m+p-1)(f+b) + m r. The equal, free
+/// case is from Huang et al. 2019 and Narayanan et al. 2021. The other forms were found and checked
+/// by exhaustive simulation.
 std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineTimes& times);
 
 /// One mini-batch of a schedule with chunks. All stages are alike, and links are free.

@@ -83,11 +83,26 @@ std::uint32_t GraphWriter::add_transfer_to(const Op& op, std::uint32_t copy) {
 std::uint32_t GraphWriter::add_op(const Op& op, std::uint32_t copy, std::uint32_t after) {
   const std::uint32_t slot = wiring_.slot(op.stage, op.micro_batch.value, copy);
   const auto kind = static_cast<std::size_t>(op.kind);
+  const std::uint32_t m = op.micro_batch.value;
+  const bool early = recomputes_early(op);
+  if (early) add_recomputed_forward(op, slot);
+  const std::uint32_t cost = early ? wiring_.classes().of_rest_of_backward(op.stage, m)
+                                   : wiring_.classes().of(op.stage, kind, m);
   const std::uint32_t node =
-      add(static_cast<ActivityKind>(op.kind), op.stage, op.micro_batch.value,
-          wiring_.classes().of(op.stage, kind, op.micro_batch.value), slot, slot, after);
+      add(static_cast<ActivityKind>(op.kind), op.stage, m, cost, slot, slot, after);
   send_result(op, copy, node);
   return node;
+}
+
+bool GraphWriter::recomputes_early(const Op& op) const {
+  return options_.recompute_early && op.kind == OpKind::backward;
+}
+
+/// The recomputed F is written as the first part of its B, and waits for nothing but its device: it
+/// is never a device's first op.
+void GraphWriter::add_recomputed_forward(const Op& op, std::uint32_t slot) {
+  add(ActivityKind::backward_part, op.stage, op.micro_batch.value,
+      wiring_.classes().of_recomputed_forward(op.stage, op.micro_batch.value), slot, slot, kNone);
 }
 
 std::uint32_t GraphWriter::add_paired(const Op& first, const Op& second, bool is_second,
@@ -111,6 +126,7 @@ std::uint32_t GraphWriter::add_part(const Op& op, std::uint32_t copy, std::size_
   const std::uint32_t slot = wiring_.slot(op.stage, op.micro_batch.value, copy);
   const auto whole = static_cast<ActivityKind>(op.kind);
   const bool is_last = part + 1 == parts;
+  if (part == 0 && recomputes_early(op)) add_recomputed_forward(op, slot);
   const std::uint32_t node = add(is_last ? whole : part_of(whole), op.stage, op.micro_batch.value,
                                  wiring_.classes().of_part(op, part), slot, slot, after);
   if (is_last) send_result(op, copy, node);

@@ -41,8 +41,8 @@ class GraphWriter {
   /// Requires: has_input; not `sends_at_once`. Returns its node; kNone = no transfer.
   std::uint32_t add_transfer_to(const Op& op, std::uint32_t copy);
 
-  /// Adds the op and, if results are sent at once, the transfer of its result. Returns the op's
-  /// node.
+  /// Adds the op and, if results are sent at once, the transfer of its result; before a B that
+  /// recomputes its F early, that F. Returns the op's node.
   std::uint32_t add_op(const Op& op, std::uint32_t copy, std::uint32_t after);
 
   /// The same for the first or the second op of a pair. The transfers of both begin when the second
@@ -95,6 +95,8 @@ class GraphWriter {
   std::uint32_t add_transfer(const DataEdge& edge, StageId consumer, std::uint32_t micro_batch,
                              std::uint32_t copy, std::uint32_t after);
   void send_result(const Op& op, std::uint32_t copy, std::uint32_t node);
+  bool recomputes_early(const Op& op) const;
+  void add_recomputed_forward(const Op& op, std::uint32_t slot);
 
   const PipelineShape& shape_;
   const RunRules& options_;

@@ -216,6 +216,7 @@ double max_nodes_of(const Schedule& schedule, const StageCosts& costs, const Run
       // Per micro-batch and bucket: parts of F, B and W, two gathers and a reduction.
       reducing += shape.micro_batches * (buckets - 1) * (3 * members + 3 * ring);
     }
+    if (options.recompute_early) reducing += shape.micro_batches * options.written_copies();
   }
   return options.mini_batches *
          (options.written_copies() *

@@ -89,22 +89,35 @@ void OpClasses::add(const StageCosts& given) {
   for (const double work : options_.slice_work) {
     for (std::size_t s = 0; s < costs.stages.size(); ++s) add_op_classes(costs, s, work);
   }
-  const std::size_t slices = std::max<std::size_t>(1, options_.slice_work.size());
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
     buckets_.push_back(static_cast<std::uint32_t>(costs.stages[s].buckets.size()));
-    for (std::uint32_t slice = 0; slice < slices; ++slice)
+    for (std::uint32_t slice = 0; slice < slices(); ++slice) {
+      if (options_.recompute_early) add_early_classes(costs, s, slice);
       add_part_classes(costs.stages[s], s, slice);
+    }
   }
   size_ = graph_.costs.size();
 }
 
+void OpClasses::add_early_classes(const StageCosts& costs, std::uint32_t stage,
+                                  std::uint32_t slice) {
+  first_early_class_.push_back(static_cast<std::uint32_t>(graph_.costs.size()));
+  const StageCost& cost = costs.stages[stage];
+  const StageSlowdown* const slow = costs.slowdowns.empty() ? nullptr : &costs.slowdowns[stage];
+  add_compute_class(cost.again, slow, &StageSlowdown::again, {}, work_of(slice));
+  add_compute_class(cost.backward, slow, &StageSlowdown::backward, {}, work_of(slice));
+}
+
 void OpClasses::add_part_classes(const StageCost& cost, std::uint32_t stage, std::uint32_t slice) {
   first_part_class_.push_back(static_cast<std::uint32_t>(graph_.costs.size()));
-  const double work = options_.slice_work.empty() ? 1 : options_.slice_work[slice];
+  const double work = work_of(slice);
   const bool each = by_layer(options_.recompute);
-  const bool at_once = options_.recompute != Recompute::none && !each;
+  const bool early = options_.recompute_early;
+  const bool at_once = options_.recompute != Recompute::none && !each && !early;
   const auto add = [&](OpKind kind, Duration before, const auto& own) {
-    const auto whole = of({stage}, static_cast<std::size_t>(kind), slice);
+    const auto whole = early && kind == OpKind::backward
+                           ? of_rest_of_backward({stage}, slice)
+                           : of({stage}, static_cast<std::size_t>(kind), slice);
     const auto at = [&](Duration time) {
       return work == 1 ? time : Duration{std::llround(work * static_cast<double>(time.count()))};
     };
@@ -118,7 +131,8 @@ void OpClasses::add_part_classes(const StageCost& cost, std::uint32_t stage, std
   };
   const auto& buckets = cost.buckets;
   add(OpKind::forward, {}, [&](std::size_t i) { return buckets[buckets.size() - 1 - i].forward; });
-  // The first part recomputes all activations, unless each part recomputes its own layers.
+  // The first part recomputes all activations, unless each part recomputes its own layers, or an
+  // activity before the first part recomputes them.
   add(OpKind::backward, at_once ? cost.again : Duration{},
       [&](std::size_t i) { return buckets[i].backward + (each ? buckets[i].again : Duration{}); });
   add(OpKind::backward_weight, {}, [&](std::size_t i) { return buckets[i].backward_weight; });
@@ -140,10 +154,8 @@ void OpClasses::add_part_class(Duration time, const Cost& whole) {
 }
 
 std::uint32_t OpClasses::of_part(const Op& op, std::size_t part) const {
-  const std::size_t slices = std::max<std::size_t>(1, options_.slice_work.size());
-  const std::size_t place = op.stage.value * slices + op.micro_batch.value % slices;
   const std::size_t kind = op.kind == OpKind::forward ? 0 : op.kind == OpKind::backward ? 1 : 2;
-  return first_part_class_[place] +
+  return first_part_class_[place(op.stage, op.micro_batch.value)] +
          static_cast<std::uint32_t>(kind * buckets_[op.stage.value] + part);
 }
 

@@ -38,6 +38,13 @@ class OpClasses {
   /// The cost class of part `part` of an F, B or W that is cut into its stage's buckets. A forward
   /// goes through the buckets from the last to the first.
   std::uint32_t of_part(const Op& op, std::size_t part) const;
+  /// The cost class of a B's recomputed F, and of the B without it. Requires: recompute_early.
+  std::uint32_t of_recomputed_forward(StageId stage, std::uint32_t micro_batch) const {
+    return first_early_class_[place(stage, micro_batch)];
+  }
+  std::uint32_t of_rest_of_backward(StageId stage, std::uint32_t micro_batch) const {
+    return of_recomputed_forward(stage, micro_batch) + 1;
+  }
 
   std::uint32_t moment() const { return moment_class_; }
   std::uint32_t overhead() const { return moment_class_ + 1; }
@@ -52,6 +59,8 @@ class OpClasses {
   void add_compute_class(Duration time, const StageSlowdown* slow,
                          const std::vector<double> StageSlowdown::*own, Duration again,
                          double work);
+  /// Adds the classes of a stage's recomputed F and of its B without it.
+  void add_early_classes(const StageCosts& costs, std::uint32_t stage, std::uint32_t slice);
   /// Adds the classes of the parts of a stage's F, B and W; a part is slowed as the whole op is.
   void add_part_classes(const StageCost& cost, std::uint32_t stage, std::uint32_t slice);
   /// Adds the class of a part that takes `time` plus its launch; `whole` is the class of its op.
@@ -62,11 +71,23 @@ class OpClasses {
   /// update, also at the end of a run, when the old version is no longer needed.
   StageCosts with_whole_updates(StageCosts costs) const;
 
+  std::size_t slices() const {
+    return options_.slice_work.empty() ? 1 : options_.slice_work.size();
+  }
+  /// The place of a stage's slice in the lists of classes.
+  std::size_t place(StageId stage, std::uint32_t micro_batch) const {
+    return stage.value * slices() + micro_batch % slices();
+  }
+  double work_of(std::uint32_t slice) const {
+    return options_.slice_work.empty() ? 1 : options_.slice_work[slice];
+  }
+
   const PipelineShape& shape_;
   const RunRules& options_;
   OpGraph& graph_;
-  std::vector<std::uint32_t> first_part_class_;  ///< Ordered by stage, then slice.
-  std::vector<std::uint32_t> buckets_;           ///< The number of buckets of each stage.
+  std::vector<std::uint32_t> first_part_class_;   ///< Ordered by stage, then slice.
+  std::vector<std::uint32_t> first_early_class_;  ///< Likewise; empty without recompute_early.
+  std::vector<std::uint32_t> buckets_;            ///< The number of buckets of each stage.
   std::uint32_t first_slice_class_ = 0;
   std::size_t size_ = 0;
   std::uint32_t moment_class_ = 0;

@@ -22,7 +22,9 @@ enum class ActivityKind : std::uint8_t {
   backward,
   backward_input,
   backward_weight,
-  backward_part,        ///< A part of a B cut into buckets; the last part is the B itself.
+  /// A part of a B that is cut into buckets, or the F that it recomputes early. The last part is
+  /// the B itself.
+  backward_part,
   weight_part,          ///< The same of a W.
   forward_part,         ///< The same of an F, whose weights are gathered bucket by bucket.
   update,               ///< U: the optimizer's step of one stage.

@@ -27,6 +27,10 @@ struct RunRules {
   /// Collectives hold no stream and always use the cluster's link.
   std::optional<Link> blocking_link{};
   Recompute recompute = Recompute::none;  ///< Unless `none`, B (or I) grows by the recomputed F.
+  /// The recomputed F of each B runs right before that B, without waiting for the gradient.
+  /// Requires Recompute::full, a synchronous schedule without I, W and pairs, transfers that do not
+  /// block.
+  bool recompute_early = false;
   std::uint32_t copies = 1;      ///< Copies of the whole pipeline; their gradients are all-reduced.
   bool first_copy_only = false;  ///< Only the first copy is written: see copies_are_alike().
   /// All-reduces over all devices of a levelled cluster whose groups share network cards go level

@@ -155,6 +155,9 @@ class LaunchMaker {
     if (choice.kind == Recompute::full) {
       launch().recompute = "layers";
       note("each block is recomputed by itself: launchers do not recompute a stage as a whole");
+      if (choice.early)
+        note(
+            "schedule.recompute_early is left out: launchers recompute when the gradient is there");
     }
     if (choice.kind == Recompute::selective) {
       if (choice.modules) {

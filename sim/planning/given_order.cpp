@@ -241,6 +241,12 @@ std::optional<Diagnostic> check_open_order(const Scenario& scenario) {
                        "schedule.recompute_layers: fit does not go with the schedule 'auto'",
                        "the order uses the memory that there is: take a number of layers, or all");
   }
+  if (choice.recompute.is_early()) {
+    return input_error(
+        choice.recompute.early_mark,
+        "schedule.recompute_early does not go with the schedule 'auto'",
+        "it searches orders of backwards that recompute when their gradient is there");
+  }
   if (choice.overlaps_pairs) {
     return input_error(choice.pairs_mark,
                        "schedule.pairs: overlapped does not go with the schedule 'auto'",

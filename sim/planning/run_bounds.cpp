@@ -21,7 +21,7 @@ namespace {
 class OpTimes {
  public:
   explicit OpTimes(const TrainingSetup& setup)
-      : classes_(setup.schedule.shape, setup.rules, graph_) {
+      : early_(setup.rules.recompute_early), classes_(setup.schedule.shape, setup.rules, graph_) {
     graph_.stage_slots = setup.schedule.shape.stage_slots;
     graph_.copies_represented = setup.copies();
     classes_.add(setup.costs);
@@ -33,6 +33,11 @@ class OpTimes {
     return time(classes_.of(stage, static_cast<std::size_t>(kind), micro_batch.value));
   }
   std::int64_t of(const Op& op) const { return of(op.stage, op.kind, op.micro_batch); }
+  /// The part of a whole backward that needs its gradient.
+  std::int64_t behind_gradient(StageId stage, MicroBatchId micro_batch) const {
+    return early_ ? time(classes_.of_rest_of_backward(stage, micro_batch.value))
+                  : of(stage, OpKind::backward, micro_batch);
+  }
   std::int64_t update(std::uint32_t stage) const {
     return time(OpGraph::class_of({stage}, OpGraph::kUpdateClass));
   }
@@ -45,6 +50,7 @@ class OpTimes {
  private:
   std::int64_t time(std::uint32_t cost) const { return graph_.costs[cost].hold.count(); }
 
+  bool early_;
   OpGraph graph_;
   OpClasses classes_;
 };
@@ -122,7 +128,7 @@ class Chains {
       }
       std::int64_t sum = 0;
       for (std::uint32_t s = 0; s < op->stage.value; ++s) {
-        const std::int64_t whole = times_.of({s}, OpKind::backward, op->micro_batch);
+        const std::int64_t whole = times_.behind_gradient({s}, op->micro_batch);
         const std::int64_t input = times_.of({s}, OpKind::backward_input, op->micro_batch);
         sum += !splits_[s] ? whole : !wholes_[s] ? input : std::min(whole, input);
       }

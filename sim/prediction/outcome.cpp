@@ -23,6 +23,28 @@ Duration time_of(const OpGraph& graph, std::uint32_t stage, ActivityKind kind) {
   return graph.cost_of({stage}, place).hold;
 }
 
+/// The times of each stage's first B: of the F that it recomputes early, and of the rest.
+struct EarlyTimes {
+  std::vector<Duration> again;
+  std::vector<Duration> rest;
+};
+
+EarlyTimes early_times(const OpGraph& graph) {
+  const std::size_t stages = graph.stage_slots.size();
+  EarlyTimes times{std::vector<Duration>(stages), std::vector<Duration>(stages)};
+  std::vector<bool> begun(stages, false);
+  std::vector<bool> done(stages, false);
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const ActivityKind kind = graph.activities[node].kind;
+    const std::uint32_t stage = graph.activities[node].stage.value;
+    if (op_of(kind) != ActivityKind::backward || done[stage]) continue;
+    (begun[stage] ? times.rest : times.again)[stage] += graph.cost(node).hold;
+    begun[stage] = true;
+    done[stage] = kind == ActivityKind::backward;
+  }
+  return times;
+}
+
 /// The closed form for a schedule with chunks. All stages must be alike and links free.
 std::optional<ClosedForm> formula_of_chunks(const TrainingSetup& setup, const OpGraph& graph) {
   const std::uint32_t stages = setup.schedule.shape.stages();
@@ -62,6 +84,8 @@ std::optional<ClosedForm> formula_of(const TrainingSetup& setup, const OpGraph& 
   if (graph.has_slowdowns() || !setup.schedule.partners.empty()) return std::nullopt;
   const PipelineShape& shape = setup.schedule.shape;
   if (!setup.rule || setup.whole_model()) return std::nullopt;
+  const bool early = setup.rules.recompute_early;
+  if (setup.chunk_rule() && early) return std::nullopt;
   if (setup.chunk_rule()) return formula_of_chunks(setup, graph);
   if (setup.windows != windows(*setup.rule, shape, std::nullopt)) return std::nullopt;
   if (shape.slots != shape.positions.size()) return std::nullopt;  // replicas
@@ -69,16 +93,19 @@ std::optional<ClosedForm> formula_of(const TrainingSetup& setup, const OpGraph& 
   if (!setup.rules.slice_work.empty()) return std::nullopt;
   times.micro_batches = shape.micro_batches;
   times.slices = shape.slices;
+  const EarlyTimes apart = early ? early_times(graph) : EarlyTimes{};
   for (const Position& position : setup.schedule.shape.positions) {
-    Duration forward{}, backward{};
+    Duration forward{}, backward{}, again{};
     for (std::uint32_t i = 0; i < position.stages; ++i) {
       const std::uint32_t stage = position.first_stage + i;
       forward += time_of(graph, stage, ActivityKind::forward);
-      backward += time_of(graph, stage, ActivityKind::backward);
+      backward += early ? apart.rest[stage] : time_of(graph, stage, ActivityKind::backward);
+      if (early) again += apart.again[stage];
       if (time_of(graph, stage, ActivityKind::update).count() > 0) return std::nullopt;
     }
     times.forward.push_back(forward);
     times.backward.push_back(backward);
+    if (early) times.again.push_back(again);
   }
   std::vector<std::optional<Duration>> latency(shape.stages());  // of the boundary above a stage
   for (std::uint32_t i = 0; i < graph.size(); ++i) {

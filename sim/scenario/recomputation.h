@@ -1,5 +1,5 @@
 // The activations that a schedule does not keep: schedule.recompute, recompute_layers,
-// recompute_modules, offload.
+// recompute_modules, recompute_early, offload.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -38,12 +38,15 @@ struct RecomputeChoice {
   Mark layers_mark;
   std::optional<RecomputeModules> modules;  ///< What `selective` makes again, if chosen.
   Mark modules_mark;
+  bool early = false;  ///< Each F is recomputed before the gradient of its B is there.
+  Mark early_mark;
 
+  bool is_early() const { return early && kind == Recompute::full; }
   bool leaves_some() const { return !std::holds_alternative<std::monostate>(layers); }
   bool as_few_as_fit() const { return std::holds_alternative<FewestLayers>(layers); }
 };
 
-/// Reads the three keys of the schedule section.
+/// Reads the four keys of the schedule section.
 RecomputeChoice read_recomputation(SectionReader& schedule);
 
 /// Tells a model that is known by its shape which modules selective recomputation runs again; adds

@@ -259,6 +259,12 @@ const SectionFormat& schedule_format() {
             "recomputed, named as Megatron Core's --recompute-modules are; mlp_act: the activation "
             "of "
             "MLPs that all tokens go through. Absent: what costs little."},
+           {"recompute_early",
+            {boolean()},
+            "With recompute: full, whether a stage recomputes its forward as soon as its device is "
+            "free, while the gradient is on its way, as torchgpipe does; false: when the gradient "
+            "has come.",
+            "false"},
            {"offload",
             {real(1)},
             "The share of what each layer keeps that is copied to the host's memory beside its "

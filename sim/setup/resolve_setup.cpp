@@ -85,6 +85,7 @@ std::optional<Diagnostics> complete(const Scenario& scenario, std::vector<LayerC
                                     TrainingSetup& setup) {
   if (auto hang = order_communication(scenario, setup)) return Diagnostics{*hang};
   if (auto refused = check_sharing(scenario, setup)) return Diagnostics{*refused};
+  if (auto refused = check_recompute_early(scenario, setup)) return Diagnostics{*refused};
   // The costs of each stage, with the number of micro-batches in flight in this order.
   tell(split_backwards(setup, layers), setup);
   if (auto refused = add_costs(scenario, layers, setup)) return refused;
@@ -154,6 +155,7 @@ TrainingSetup without_plan(const Scenario& scenario) {
                  .blocking = choice.blocking,
                  .blocking_link = scenario.blocking_link,
                  .recompute = choice.recompute.kind,
+                 .recompute_early = choice.recompute.is_early(),
                  .copies = static_cast<std::uint32_t>(scenario.copies),
                  .hierarchical = choice.whole_model(),
                  .sharded = scenario.sharded,

@@ -127,6 +127,33 @@ std::optional<Diagnostic> check_sharing(const Scenario& scenario, const Training
                      "training.zero_stage: 2, or a schedule without I and W");
 }
 
+std::optional<Diagnostic> check_recompute_early(const Scenario& scenario, TrainingSetup& setup) {
+  const ScheduleChoice& choice = scenario.schedule;
+  if (!choice.recompute.early) return std::nullopt;
+  if (!choice.recompute.is_early()) {
+    setup.notes.push_back(
+        fmt::format("schedule.recompute_early changes nothing: schedule.recompute is {}, not full",
+                    name(choice.recompute.kind)));
+    return std::nullopt;
+  }
+  const auto refused = [&](const std::string& with, std::string help) {
+    return input_error(choice.recompute.early_mark, "schedule.recompute_early is true, " + with,
+                       std::move(help));
+  };
+  if (choice.asynchronous())
+    return refused("but the schedule updates after every backward", "a schedule with a flush");
+  if (choice.blocking)
+    return refused("and schedule.transfers is blocking", "schedule.transfers: overlapped");
+  if (choice.overlaps_pairs)
+    return refused("and schedule.pairs is overlapped", "schedule.pairs: apart");
+  const auto& order = setup.schedule.issue_order;
+  const bool splits = std::any_of(order.begin(), order.end(),
+                                  [](const Op& op) { return op.kind == OpKind::backward_input; });
+  if (splits)
+    return refused("but the schedule splits backwards into I and W", "a schedule without I and W");
+  return std::nullopt;
+}
+
 std::optional<Diagnostic> check_many_ops(const Scenario& scenario, const TrainingSetup& setup,
                                          std::int64_t micro_batches) {
   const ScheduleChoice& choice = scenario.schedule;

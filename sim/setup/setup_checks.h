@@ -33,6 +33,10 @@ std::optional<Diagnostic> check_accumulation(const Scenario& scenario,
 /// same time. Also shared weights where a backward is split or begins with the whole forward.
 std::optional<Diagnostic> check_sharing(const Scenario& scenario, const TrainingSetup& setup);
 
+/// Errors: `recompute_early` with a schedule whose backwards cannot begin before their gradient is
+/// there. Adds a note if nothing is recomputed.
+std::optional<Diagnostic> check_recompute_early(const Scenario& scenario, TrainingSetup& setup);
+
 /// Errors: more ops than are simulated.
 std::optional<Diagnostic> check_many_ops(const Scenario& scenario, const TrainingSetup& setup,
                                          std::int64_t micro_batches);

@@ -48,6 +48,7 @@ void check_buckets(const char* network, const Train& train) {
       {2, "name: gpipe, micro_batches: 2", "plan: {stages: 1, data_parallel: 2}\n"},
       {4, "name: 1f1b, micro_batches: 3, mini_batches: 2", copies},
       {4, "name: 1f1b, micro_batches: 3, recompute: full", copies},
+      {4, "name: 1f1b, micro_batches: 3, recompute: full, recompute_early: true", copies},
       {4, "name: 1f1b, micro_batches: 3, recompute: layers", copies},
       {4, "name: zb-h1, micro_batches: 4", copies + "training: {optimizer_state: 2}\n"},
       {3, "name: 1f1b, micro_batches: 4, transfers: blocking",

@@ -273,9 +273,12 @@ class Writer {
       make_room();
       if (step.kept_in != KeptIn::kept)
         one.checkpoints = steps_.take(slot, bytes.checkpoints, stream);
+    } else if (goes_on && recomputes && !one.kept && plan_.setup.rules.recompute_early) {
+      step.kind = CudaStep::Kind::recompute;
+      make_room();
     } else {
       const bool begins = one.parts == 0;
-      if (recomputes && kind != ActivityKind::backward_weight && begins) {
+      if (recomputes && !one.kept && kind != ActivityKind::backward_weight && begins) {
         step.recomputes = true;
         make_room();
       }

@@ -66,6 +66,7 @@ struct CudaStep {
     backward,
     backward_input,
     backward_weight,
+    recompute,  ///< A forward again, early: its backward is another step.
     update,
     copy,
     add_up,  ///< Adds the members' gradients for a share of a stage's parameters.

@@ -16,6 +16,7 @@ namespace {
 Pass pass_of(CudaStep::Kind kind) {
   switch (kind) {
     case CudaStep::Kind::forward:
+    case CudaStep::Kind::recompute:
       return Pass::forward;
     case CudaStep::Kind::backward:
       return Pass::backward;

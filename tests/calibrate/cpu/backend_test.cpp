@@ -131,7 +131,7 @@ TEST_CASE("blocking transfers, several mini-batches, Adam and recomputation chan
   if (!has_backend()) return;
   for (const char* network : {kGpt, kConvolutions}) {
     for (const char* more : {", transfers: blocking", ", mini_batches: 2", ", recompute: full",
-                             ", recompute: layers"}) {
+                             ", recompute: layers", ", recompute: full, recompute_early: true"}) {
       for (const char* adam : {"", "training: {optimizer_state: 2.0}\n"}) {
         CAPTURE(more);
         const std::string schedule = std::string("name: 1f1b, micro_batches: 3") + more;

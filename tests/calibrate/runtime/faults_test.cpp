@@ -70,8 +70,12 @@ class Author {
     }
     text += fmt::format("schedule:\n  name: {}\n  micro_batches: {}\n", rule.name, micro_batches);
     if (chance(3)) text += fmt::format("  mini_batches: {}\n", dice_.roll(2, 3));
-    if (chance(3)) text += "  transfers: blocking\n";
-    if (chance(3)) text += chance(2) ? "  recompute: full\n" : "  recompute: layers\n";
+    const bool blocks = chance(3);
+    if (blocks) text += "  transfers: blocking\n";
+    const bool recomputes = chance(3);
+    const bool whole = recomputes && chance(2);
+    if (recomputes) text += whole ? "  recompute: full\n" : "  recompute: layers\n";
+    if (whole && !blocks && !rule.asynchronous && chance(2)) text += "  recompute_early: true\n";
     if (rule.whole_model || (!rule.asynchronous && chance(2)))
       text += fmt::format("  bucket: {} KiB\n", dice_.roll(1, 64));
     if (rule.asynchronous) {

@@ -159,7 +159,9 @@ TEST_CASE("every law holds on real runs of every schedule, overlapped and blocki
            {", micro_batches: 4", ", micro_batches: 4, transfers: blocking",
             ", micro_batches: 4, mini_batches: 2, recompute: full",
             ", micro_batches: 2, transfers: blocking, recompute: full",
-            ", micro_batches: 4, recompute: layers"}) {
+            ", micro_batches: 4, recompute: layers",
+            ", micro_batches: 4, recompute: full, recompute_early: true"}) {
+        if (rule.asynchronous && more.find("early") != std::string::npos) continue;
         CAPTURE(more);
         const std::string cluster = "devices: 3, link: " + link;
         check_laws(subject_of(uneven(schedule, cluster, rule.whole_model ? "" : "stages: 3",

@@ -87,6 +87,7 @@ std::string random_training(std::uint64_t seed) {
   if (shape.chunks > 1) schedule += fmt::format(", chunks: {}", shape.chunks);
   const std::int64_t recompute = dice.roll(0, 4);
   if (recompute == 1) schedule += ", recompute: full";
+  if (recompute == 1 && dice.roll(0, 1) == 0) schedule += ", recompute_early: true";
   if (recompute == 2) schedule += ", recompute: layers";
   if (recompute == 3) schedule += ", recompute: layers, recompute_layers: fit";
   if (recompute == 4) schedule += ", recompute: layers, recompute_layers: 1";

@@ -106,7 +106,8 @@ std::multimap<std::uint32_t, Use> uses_of(const CudaProgram& program, std::uint3
     for (const ByteRange& range : program.stages[step.on].updated)
       add({kNone32, range.begin, step.on, step.made}, range.size(), true);
   }
-  const bool runs_forward = step.kind == CudaStep::Kind::forward || step.recomputes;
+  const bool runs_forward = step.kind == CudaStep::Kind::forward ||
+                            step.kind == CudaStep::Kind::recompute || step.recomputes;
   const auto whole = [&](std::uint32_t block, bool writes) {
     if (block != kNone32) add({block, 0}, program.blocks[block].bytes, writes);
   };
@@ -148,6 +149,11 @@ const std::vector<std::string>& plans() {
   static const std::vector<std::string> all = {
       devices(4, "name: 1f1b, micro_batches: 6"),
       devices(4, "name: gpipe, micro_batches: 5"),
+      devices(4, "name: gpipe, micro_batches: 5, recompute: full, recompute_early: true"),
+      devices(4,
+              "name: 1f1b, micro_batches: 3, bucket: 1 KiB, recompute: full, "
+              "recompute_early: true",
+              "plan: {stages: 2, data_parallel: 2}\n"),
       devices(4, "name: eager-1f1b, micro_batches: 6, mini_batches: 2"),
       devices(2, "name: gpipe, micro_batches: 3, transfers: blocking"),
       devices(4, "name: 1f1b, micro_batches: 4, transfers: blocking"),
@@ -183,6 +189,7 @@ constexpr Way kWays[] = {{Recompute::none, false},   {Recompute::full, false},
 
 /// A sharded optimizer has no communicators.
 bool is_run(const Subject& subject, const Way& way) {
+  if (subject.setup.rules.recompute_early && way.recompute != Recompute::full) return false;
   return !way.communicators || subject.setup.rules.sharded == Sharded::nothing;
 }
 

@@ -168,8 +168,8 @@ TEST_CASE("GPUs of their own and parts of one make the same bits") {
 
 TEST_CASE("blocking transfers, several mini-batches, Adam and recomputation change no bit" *
           doctest::test_suite("slow")) {
-  for (const char* more :
-       {", transfers: blocking", ", mini_batches: 2", ", recompute: full", ", recompute: layers"}) {
+  for (const char* more : {", transfers: blocking", ", mini_batches: 2", ", recompute: full",
+                           ", recompute: layers", ", recompute: full, recompute_early: true"}) {
     for (const char* adam : {"", "training: {optimizer_state: 2.0}\n"}) {
       CAPTURE(more);
       CAPTURE(adam);
@@ -333,6 +333,7 @@ TEST_CASE("no order that streams leave free changes a bit" * doctest::test_suite
         on_devices(3, "name: gpipe, micro_batches: 3, transfers: blocking"),
         on_devices(3, "name: 1f1b, micro_batches: 3, recompute: full"),
         on_devices(2, "name: 1f1b, micro_batches: 3, recompute: layers"),
+        on_devices(2, "name: 1f1b, micro_batches: 3, recompute: full, recompute_early: true"),
         on_devices(3, "name: pipedream, micro_batches: 3, weights: stash"),
         on_devices(3, "name: pipedream, micro_batches: 4, weights: two", replicas),
         on_devices(3, "name: 1f1b, micro_batches: 4, mini_batches: 2",
