@@ -24,14 +24,15 @@ constexpr std::uint8_t kBegunBackward = 8;
 }  // namespace
 
 Ledger::Ledger(const RunPlan& plan, std::uint32_t slot) : plan_(plan), slot_(slot) {
-  const std::vector<StageMemory> memory = stage_memory(
-      plan.setup.costs, plan.setup.schedule.shape.positions, plan.setup.rules.recompute);
-  for (std::uint32_t s = 0; s < memory.size(); ++s) {
+  const MemoryByLength memory(plan.setup.costs, plan.setup.schedule.shape.positions,
+                              plan.setup.rules.recompute);
+  for (std::uint32_t s = 0; s < plan.graph.stage_slots.size(); ++s) {
     const auto& slots = plan.graph.stage_slots[s];
     if (std::find(slots.begin(), slots.end(), slot) == slots.end()) continue;
     Stage& stage = stages_.emplace_back();
     stage.stage = s;
-    stage.memory = memory[s];
+    for (std::uint32_t kind = 0; kind < memory.kinds(); ++kind)
+      stage.memory.push_back(memory.of(kind)[s]);
   }
   for (const Op& op : plan.setup.schedule.issue_order) {
     if (op.kind != OpKind::backward_input) continue;
@@ -43,6 +44,13 @@ Ledger::Ledger(const RunPlan& plan, std::uint32_t slot) : plan_(plan), slot_(slo
     first_of_[second] = first;
   }
   restart();
+}
+
+const StageMemory& Ledger::memory_of(const Stage& stage, std::uint32_t node) const {
+  const auto& lengths = plan_.setup.costs.lengths;
+  if (!lengths) return stage.memory.front();
+  const std::uint32_t copy = slot_ % plan_.graph.written_copies;
+  return stage.memory[lengths->kind(plan_.graph.activities[node].micro_batch.value, copy)];
 }
 
 void Ledger::restart() {
@@ -159,7 +167,7 @@ void Ledger::begin_one(std::uint32_t node, RealTime at) {
   const Activity& activity = plan_.graph.activities[node];
   const ActivityKind kind = activity.kind;
   Stage& stage = stage_of(node);
-  const StageMemory& memory = stage.memory;
+  const StageMemory& memory = memory_of(stage, node);
   const auto begins = [&](std::uint8_t pass) {
     std::uint8_t& done = stage.done[activity.micro_batch.value];
     const bool first = (done & pass) == 0;
@@ -203,11 +211,12 @@ void Ledger::end_one(std::uint32_t node, RealTime at) {
       break;
     case ActivityKind::backward:
     case ActivityKind::backward_weight:
-      own_.push_back(
-          {at, node,
-           Bytes{} - (activity.kind == ActivityKind::backward ? stage.memory.done
-                                                              : stage.memory.done_by_weight),
-           Bytes{} - stage.memory.received(), stage.memory.first_of_position ? -1 : 0});
+      own_.push_back({at, node,
+                      Bytes{} - (activity.kind == ActivityKind::backward
+                                     ? memory_of(stage, node).done
+                                     : memory_of(stage, node).done_by_weight),
+                      Bytes{} - memory_of(stage, node).received(),
+                      memory_of(stage, node).first_of_position ? -1 : 0});
       break;
     case ActivityKind::update:
       ++stage.newest;
@@ -226,8 +235,9 @@ void Ledger::has_sent(std::uint32_t transfer, RealTime at) {
   const Activity& activity = plan_.graph.activities[transfer];
   if (activity.kind != ActivityKind::activation_transfer) return;
   for (const Stage& stage : stages_) {
-    if (stage.stage + 1 == activity.stage.value && stage.memory.sent != Bytes{})
-      posted_.push_back({at, transfer, {}, Bytes{} - stage.memory.sent, 0});
+    if (stage.stage + 1 != activity.stage.value) continue;
+    const Bytes sent = memory_of(stage, transfer).sent;
+    if (sent != Bytes{}) posted_.push_back({at, transfer, {}, Bytes{} - sent, 0});
   }
 }
 

@@ -57,8 +57,8 @@ class Ledger {
   /// One stage of this device.
   struct Stage {
     std::uint32_t stage = 0;
-    bool splits = false;  ///< Whether its backward is split into I and W.
-    StageMemory memory;
+    bool splits = false;                   ///< Whether its backward is split into I and W.
+    std::vector<StageMemory> memory;       ///< For micro-batches of each length.
     std::vector<std::uint8_t> done;        ///< The passes done, per micro-batch; see the source.
     std::uint32_t newest = 0;              ///< The newest version of the weights.
     std::vector<std::uint32_t> uses_left;  ///< Per version: F and B that still use it here.
@@ -75,6 +75,9 @@ class Ledger {
   std::string op_name(std::uint32_t node) const;
   /// The op itself for an op's node; for a transfer's node, the op that consumes its tensor.
   std::string fed_op(std::uint32_t node) const;
+
+  /// What a node's stage holds for its micro-batch.
+  const StageMemory& memory_of(const Stage& stage, std::uint32_t node) const;
 
   const RunPlan& plan_;
   std::uint32_t slot_;

@@ -44,6 +44,12 @@ inline std::optional<Diagnostic> check_for_devices(const Scenario& scenario) {
                        "real kernels are all of one kind",
                        "cluster.devices: 4; --backend synthetic runs any");
   }
+  if (scenario.lengths) {
+    return input_error(scenario.lengths->mark,
+                       "training.micro_batch_lengths is given, and a run with real kernels has "
+                       "micro-batches of one length",
+                       "leave it out; --backend synthetic runs any");
+  }
   if (scenario.schedule.overlaps_pairs) {
     return input_error(scenario.schedule.pairs_mark,
                        "schedule.pairs is overlapped, and a device runs one op after the other",

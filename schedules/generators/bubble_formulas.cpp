@@ -138,6 +138,20 @@ std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineT
                  terms.m * (sum(times.forward) + sum(times.backward) + sum(times.again)));
 }
 
+std::optional<ClosedForm> closed_form_of_lengths(std::string_view schedule, std::size_t positions,
+                                                 const std::vector<Duration>& forward,
+                                                 const std::vector<Duration>& backward) {
+  PLUMBLINE_CHECK(!forward.empty() && forward.size() == backward.size(), forward.size(),
+                  backward.size());
+  const auto p = static_cast<std::int64_t>(positions);
+  const Duration work = sum(forward) + sum(backward);
+  if (schedule == "naive") return form_of({p * work, "(p-1)/p"}, p, p * work);
+  if (schedule != "gpipe") return std::nullopt;
+  const Duration longest = largest(forward) + largest(backward);
+  return form_of({work + (p - 1) * longest, "makespan = sum f + sum b + (p-1)(max f + max b)"}, p,
+                 p * work);
+}
+
 std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const ChunkTimes& times) {
   const std::int64_t p = times.shape.devices;
   const std::int64_t m = times.shape.micro_batches;

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -51,6 +52,16 @@ struct ClosedForm {
 /// case is from Huang et al. 2019 and Narayanan et al. 2021. The other forms were found and checked
 /// by exhaustive simulation.
 std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineTimes& times);
+
+/// The closed form for micro-batches of unlike length, or nothing where none is known to hold. The
+/// positions are alike, links are free; micro-batch i takes forward[i] and backward[i] on each.
+///  - naive: p (sum f + sum b).
+///  - gpipe: sum f + sum b + (p-1)(max f + max b). Each phase is a flow shop whose machines are
+///  alike.
+/// Checked by simulation. Requires: as many forwards as backwards, at least one.
+std::optional<ClosedForm> closed_form_of_lengths(std::string_view schedule, std::size_t positions,
+                                                 const std::vector<Duration>& forward,
+                                                 const std::vector<Duration>& backward);
 
 /// One mini-batch of a schedule with chunks. All stages are alike, and links are free.
 struct ChunkTimes {

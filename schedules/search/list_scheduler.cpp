@@ -76,9 +76,7 @@ class ListRun {
   std::uint32_t next(OrderKind kind, std::uint32_t s) const {
     return next_[static_cast<std::size_t>(kind)][s];
   }
-  OrderTime time(OrderKind kind, std::uint32_t s) const {
-    return p_.stages[s].time[static_cast<std::size_t>(kind)];
-  }
+  OrderTime time(OrderKind kind, std::uint32_t s) const { return p_.time(kind, s, next(kind, s)); }
 
   /// The next F or I of a stage, if what it needs has been scheduled.
   std::optional<Candidate> candidate(OrderKind kind, std::uint32_t s) const {
@@ -155,9 +153,10 @@ class ListRun {
     const std::uint32_t op = p_.id(c.kind, c.stage, k);
     result_.orders[d].push_back(op);
     ++ran_;
-    const OrderTime end = now + time(c.kind, c.stage);
+    const OrderTime own = p_.time(c.kind, c.stage, k);
+    const OrderTime end = now + own;
     end_[op] = free_[d] = end;
-    left_[d] -= time(c.kind, c.stage);
+    left_[d] -= own;
     if (rules_.give_up && end + left_[d] + tails_[d] > *rules_.give_up) result_.complete = false;
     const bool frees = p_.split ? c.kind == W : c.kind == B;
     for (std::size_t l = 0; l < held_.size(); ++l) {

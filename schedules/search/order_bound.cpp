@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kF = 0;
 constexpr std::size_t kB = 1;
 constexpr std::size_t kW = 2;
+constexpr OrderTime kEndless = std::numeric_limits<OrderTime>::max();
 constexpr OrderTime kNoEnd = std::numeric_limits<OrderTime>::min() / 4;
 
 /// The times of one micro-batch that nothing hinders.
@@ -131,9 +132,36 @@ void bound_of_device(const OrderProblem& problem, const Chains& chains, std::uin
   take_larger(best, head + static_cast<OrderTime>(turns) + own_tail, BoundReason::turn, d);
 }
 
+/// The bound where micro-batches are not all of one length: each as the shortest, without limits,
+/// or the work of one device.
+OrderBound bound_of_lengths(const OrderProblem& problem) {
+  OrderProblem shortest = problem;
+  shortest.own_time.clear();
+  shortest.limits.clear();
+  for (std::uint32_t s = 0; s < problem.stage_count(); ++s) {
+    for (std::size_t kind = 0; kind < problem.kinds(); ++kind) {
+      OrderTime& time = shortest.stages[s].time[kind];
+      time = kEndless;
+      for (std::uint32_t m = 0; m < problem.micro_batches; ++m)
+        time = std::min(time, problem.time(static_cast<OrderKind>(kind), s, m));
+    }
+  }
+  const bool spans = problem.goal == OrderGoal::span;
+  OrderBound best = spans ? OrderBound{} : order_bound(shortest);
+  const std::vector<OrderTime> head = shortest.begin_by_device();
+  const std::vector<OrderTime> work = problem.work_by_device();
+  for (std::uint32_t d = 0; d < problem.devices; ++d) {
+    if (head[d] < 0) continue;
+    const OrderTime behind = problem.after.empty() ? 0 : problem.after[d];
+    take_larger(best, (spans ? 0 : head[d]) + work[d] + behind, BoundReason::work, d);
+  }
+  return best;
+}
+
 }  // namespace
 
 OrderBound order_bound(const OrderProblem& problem) {
+  if (!problem.own_time.empty()) return bound_of_lengths(problem);
   const auto by_device = problem.stages_by_device();
   const std::vector<OrderTime> work = problem.work_by_device();
   OrderBound best;

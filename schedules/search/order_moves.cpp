@@ -70,7 +70,7 @@ class MoveSearch {
     const std::uint32_t s = p_.stage_of(op);
     const std::uint32_t m = p_.micro_batch_of(op);
     const OrderKind kind = p_.kind_of(op);
-    facts.time = p_.stages[s].time[static_cast<std::size_t>(kind)];
+    facts.time = p_.time(kind, s, m);
     if (kind == OrderKind::forward) {
       if (s > 0) {
         facts.need = p_.id(kind, s - 1, m);

@@ -15,6 +15,9 @@ std::vector<std::vector<std::uint32_t>> OrderProblem::stages_by_device() const {
 
 std::vector<OrderTime> OrderProblem::work_by_device() const {
   std::vector<OrderTime> work(devices);
+  for (std::uint32_t op = 0; op < own_time.size(); ++op)
+    work[stages[stage_of(op)].device] += own_time[op];
+  if (!own_time.empty()) return work;
   for (const OrderStage& stage : stages) {
     for (const OrderTime time : stage.time) work[stage.device] += time * micro_batches;
   }
@@ -24,9 +27,9 @@ std::vector<OrderTime> OrderProblem::work_by_device() const {
 std::vector<OrderTime> OrderProblem::begin_by_device() const {
   std::vector<OrderTime> begin(devices, -1);
   OrderTime now = 0;
-  for (const OrderStage& stage : stages) {
-    if (begin[stage.device] < 0) begin[stage.device] = now;
-    now += stage.time[0] + stage.to_next;
+  for (std::uint32_t s = 0; s < stage_count(); ++s) {
+    if (begin[stages[s].device] < 0) begin[stages[s].device] = now;
+    now += time(OrderKind::forward, s, 0) + stages[s].to_next;
   }
   return begin;
 }
@@ -134,9 +137,10 @@ std::optional<OrderTimes> times_of(const OrderProblem& problem, const DeviceOrde
       const std::uint32_t op = orders[d][next[d]];
       const OrderKind kind = problem.kind_of(op);
       const std::uint32_t s = problem.stage_of(op);
-      const OrderTime ready = data_of(problem, times.end, kind, s, problem.micro_batch_of(op));
+      const std::uint32_t m = problem.micro_batch_of(op);
+      const OrderTime ready = data_of(problem, times.end, kind, s, m);
       if (ready < 0) break;
-      free[d] = std::max(free[d], ready) + problem.stages[s].time[static_cast<std::size_t>(kind)];
+      free[d] = std::max(free[d], ready) + problem.time(kind, s, m);
       times.end[op] = free[d];
       ++next[d];
       ++ran;

@@ -54,7 +54,15 @@ struct OrderProblem {
   OrderGoal goal = OrderGoal::makespan;
   /// What follows the last op of each device, as its update; empty: nothing.
   std::vector<OrderTime> after = {};
+  /// The time of each op by its number, where micro-batches are not all of one length. Then the
+  /// times of stages are of the mean length, their transfers those of the shortest, and limits
+  /// count the longest. Empty: each op takes the time of its stage.
+  std::vector<OrderTime> own_time = {};
 
+  OrderTime time(OrderKind kind, std::uint32_t stage, std::uint32_t micro_batch) const {
+    if (!own_time.empty()) return own_time[id(kind, stage, micro_batch)];
+    return stages[stage].time[static_cast<std::size_t>(kind)];
+  }
   std::uint32_t stage_count() const { return static_cast<std::uint32_t>(stages.size()); }
   std::size_t kinds() const { return split ? 3 : 2; }
   std::size_t ops() const { return kinds() * stages.size() * micro_batches; }

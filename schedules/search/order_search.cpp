@@ -193,7 +193,7 @@ class OrderSearch {
   void take_starts(const DeviceOrders& orders, std::vector<OrderTime>& due) {
     due = times_of(p_, orders)->end;
     for (std::uint32_t op = 0; op < due.size(); ++op)
-      due[op] -= p_.stages[p_.stage_of(op)].time[static_cast<std::size_t>(p_.kind_of(op))];
+      due[op] -= p_.time(p_.kind_of(op), p_.stage_of(op), p_.micro_batch_of(op));
   }
 
   /// Moves the ops of some kinds, stages and micro-batches.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -95,6 +96,8 @@ struct CrossingTensor {
   bool is_kept = false;  ///< Kept with the layer's activation, whatever else is recomputed.
 };
 
+struct LengthCosts;
+
 /// The costs of all stages. It knows no engine and no order of ops.
 struct StageCosts {
   std::vector<StageCost> stages;
@@ -102,6 +105,9 @@ struct StageCosts {
   std::vector<StageSlowdown> slowdowns;  ///< One per stage; empty = no neighbour matters.
   /// The factors of an update while 0, 1, ... neighbours update too; empty = they do not matter.
   std::vector<double> updates_at_once;
+  /// The costs of micro-batches whose lengths differ, in whose mean those above are; null: all
+  /// micro-batches are alike.
+  std::shared_ptr<const LengthCosts> lengths;
 
   /// The bytes that stage s sends to stage s + 1 for one micro-batch: each tensor made in a stage
   /// <= s and consumed in a stage > s, once. The gradients are as many bytes the other way. 0 for
@@ -121,6 +127,22 @@ struct StageCosts {
 
  private:
   std::vector<Bytes> cut_bytes_;
+};
+
+/// The costs of micro-batches that are not all of one length.
+struct LengthCosts {
+  std::vector<StageCosts> kinds;  ///< One entry per length, ascending by length.
+  /// The kind of each micro-batch of a mini-batch; copy after copy where copies of the pipeline
+  /// differ.
+  std::vector<std::uint32_t> kind_of;
+  std::uint32_t micro_batches = 1;  ///< Of a mini-batch, in one copy.
+
+  /// `micro_batch` may count through several mini-batches.
+  std::uint32_t kind(std::uint32_t micro_batch, std::uint32_t copy) const {
+    const std::size_t place = std::size_t{copy} * micro_batches + micro_batch % micro_batches;
+    return kind_of[place % kind_of.size()];
+  }
+  bool differs_by_copy() const { return kind_of.size() > micro_batches; }
 };
 
 /// The bytes of the gradients of parameters, `width` bytes for each byte of them, rounded up. At

@@ -25,11 +25,12 @@ struct Amount {
 /// of the graph, which is that of time where one stream or one channel makes it.
 class MemoryChanges {
  public:
-  MemoryChanges(const OpGraph& graph, const Trace& trace, const std::vector<StageMemory>& stages,
+  MemoryChanges(const OpGraph& graph, const Trace& trace, const MemoryByLength& memory,
                 TieOrder ties)
       : graph_(graph),
         spans_(trace.spans),
-        stages_(stages),
+        memory_(memory),
+        stages_(static_cast<std::uint32_t>(memory.of(0).size())),
         releases_first_(ties == TieOrder::releases_first),
         has_one_position_(graph.slots(), 0) {
     list_amounts();
@@ -73,7 +74,7 @@ class MemoryChanges {
  private:
   enum Cause : std::size_t { op, activation, gradient, sent };
   static constexpr std::size_t kCauses = sent + 1;
-  /// The amounts of a stage, in their table.
+  /// The amounts of a stage for a micro-batch, in their table.
   enum Kind : std::uint32_t { forward, again, backward, by_input, weight, send };
   static constexpr std::uint32_t kKinds = send + 1;
 
@@ -100,7 +101,20 @@ class MemoryChanges {
   }
 
   void list_amounts() {
-    for (const StageMemory& stage : stages_) {
+    for (std::uint32_t kind = 0; kind < memory_.kinds(); ++kind) add_amounts(memory_.of(kind));
+    first_received_ = static_cast<std::uint32_t>(amounts_.size());
+    for (const Cost& cost : graph_.costs) amounts_.push_back({{}, cost.bytes, 0});
+    std::vector<std::uint32_t> positions(graph_.slots(), 0);
+    for (std::uint32_t s = 0; s < stages_; ++s) {
+      for (const std::uint32_t slot : graph_.stage_slots[s])
+        positions[slot] += memory_.of(0)[s].first_of_position ? 1 : 0;
+    }
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot)
+      has_one_position_[slot] = positions[slot] <= 1 ? 1 : 0;
+  }
+
+  void add_amounts(const std::vector<StageMemory>& stages) {
+    for (const StageMemory& stage : stages) {
       const std::int32_t in_flight = stage.first_of_position ? 1 : 0;
       amounts_.push_back({stage.kept, stage.sent, in_flight});
       amounts_.push_back({stage.again, {}, 0});
@@ -109,15 +123,11 @@ class MemoryChanges {
       amounts_.push_back({Bytes{} - stage.done_by_weight, Bytes{} - stage.received(), -in_flight});
       amounts_.push_back({{}, Bytes{} - stage.sent, 0});
     }
-    first_received_ = static_cast<std::uint32_t>(amounts_.size());
-    for (const Cost& cost : graph_.costs) amounts_.push_back({{}, cost.bytes, 0});
-    std::vector<std::uint32_t> positions(graph_.slots(), 0);
-    for (std::uint32_t s = 0; s < stages_.size(); ++s) {
-      for (const std::uint32_t slot : graph_.stage_slots[s])
-        positions[slot] += stages_[s].first_of_position ? 1 : 0;
-    }
-    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot)
-      has_one_position_[slot] = positions[slot] <= 1 ? 1 : 0;
+  }
+
+  /// The kind of micro-batch of an activity on a slot.
+  std::uint32_t kind_of(const Activity& activity, std::uint32_t slot) const {
+    return memory_.kind(activity.micro_batch.value, slot % graph_.written_copies);
   }
 
   /// Gives each list as much room as it may need.
@@ -165,21 +175,22 @@ class MemoryChanges {
   void collect(std::uint32_t node) {
     const Activity& activity = graph_.activities[node];
     if (is_op(activity.kind)) {
-      collect_op(node, activity.kind, activity.stage.value);
+      collect_op(node, activity);
     } else if (is_transfer(activity.kind)) {
-      collect_transfer(node, activity.kind, activity.stage.value);
+      collect_transfer(node, activity);
     }
   }
 
-  void collect_op(std::uint32_t node, ActivityKind kind, std::uint32_t stage) {
+  void collect_op(std::uint32_t node, const Activity& activity) {
     const std::uint32_t slot = graph_.receiver(node);
-    const StageMemory& memory = stages_[stage];
-    const std::uint32_t amounts = stage * kKinds;
+    const std::uint32_t length = kind_of(activity, slot);
+    const StageMemory& memory = memory_.of(length)[activity.stage.value];
+    const std::uint32_t amounts = (length * stages_ + activity.stage.value) * kKinds;
     const auto end_backward = [&](Kind of) {
       const SimTime end = end_of(node);
       add(slot, op, end, node, amounts + of, begin_of(node) < end);
     };
-    switch (kind) {
+    switch (activity.kind) {
       case ActivityKind::forward:
         add(slot, op, begin_of(node), node, amounts + forward);
         break;
@@ -199,15 +210,18 @@ class MemoryChanges {
     }
   }
 
-  void collect_transfer(std::uint32_t node, ActivityKind kind, std::uint32_t stage) {
+  void collect_transfer(std::uint32_t node, const Activity& activity) {
     const Span& span = spans_[node];
     const std::uint32_t received = first_received_ + graph_.nodes[node].cost;
-    if (kind == ActivityKind::gradient_transfer)
+    if (activity.kind == ActivityKind::gradient_transfer)
       return add(graph_.receiver(node), gradient, span.begin, node, received);
     add(graph_.receiver(node), activation, span.begin, node, received);
-    if (stages_[stage - 1].sent == Bytes{}) return;
+    const std::uint32_t length = kind_of(activity, graph_.sender(node));
+    const std::uint32_t from = activity.stage.value - 1;
+    if (memory_.of(length)[from].sent == Bytes{}) return;
     const bool made_before = begin_of(graph_.nodes[node].input) < span.end;
-    add(graph_.sender(node), sent, span.end, node, (stage - 1) * kKinds + send, made_before);
+    add(graph_.sender(node), sent, span.end, node, (length * stages_ + from) * kKinds + send,
+        made_before);
   }
 
   void sort() {
@@ -243,7 +257,8 @@ class MemoryChanges {
 
   const OpGraph& graph_;
   const std::vector<Span>& spans_;
-  const std::vector<StageMemory>& stages_;
+  const MemoryByLength& memory_;
+  std::uint32_t stages_ = 0;
   bool releases_first_ = true;
   std::vector<std::uint8_t> has_one_position_;  ///< By slot.
   std::vector<Amount> amounts_;                 ///< Those of stages, then those of received costs.
@@ -369,7 +384,7 @@ std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Tr
                                                   const StageCosts& costs,
                                                   const std::vector<Position>& positions,
                                                   const MemoryRules& rules, TieOrder ties) {
-  const std::vector<StageMemory> stages = stage_memory(costs, positions, rules.recompute);
+  const MemoryByLength stages(costs, positions, rules.recompute);
   const MemoryChanges changes(graph, trace, stages, ties);
   std::vector<std::vector<MemoryStep>> steps(graph.slots());
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
@@ -439,7 +454,7 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trac
                                          const StageCosts& costs,
                                          const std::vector<Position>& positions,
                                          const MemoryRules& rules, TieOrder ties) {
-  const std::vector<StageMemory> stages = stage_memory(costs, positions, rules.recompute);
+  const MemoryByLength stages(costs, positions, rules.recompute);
   const MemoryChanges changes(graph, trace, stages, ties);
   std::vector<Peak> peaks(graph.slots());
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot)
@@ -449,7 +464,7 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trac
 
 std::vector<Bytes> peak_memory(const OpGraph& graph, const Trace& trace, const StageCosts& costs,
                                const std::vector<Position>& positions, const MemoryRules& rules) {
-  const std::vector<StageMemory> stages = stage_memory(costs, positions, rules.recompute);
+  const MemoryByLength stages(costs, positions, rules.recompute);
   const MemoryChanges changes(graph, trace, stages, TieOrder::releases_first);
   const auto stages_of = graph.stages_by_slot();
   const StageHolders holders = holders_of(graph);

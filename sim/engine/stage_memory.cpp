@@ -92,4 +92,17 @@ std::vector<StageMemory> stage_memory(const StageCosts& costs,
   return stages;
 }
 
+MemoryByLength::MemoryByLength(const StageCosts& costs, const std::vector<Position>& positions,
+                               Recompute recompute)
+    : lengths_(costs.lengths) {
+  const auto add = [&](const StageCosts& kind) {
+    kinds_.push_back(stage_memory(kind, positions, recompute));
+  };
+  if (lengths_) {
+    for (const StageCosts& kind : lengths_->kinds) add(kind);
+  } else {
+    add(costs);
+  }
+}
+
 }  // namespace plumbline

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "schedules/order/schedule.h"
@@ -40,5 +42,23 @@ struct StageMemory {
 ///    recompute, and its output.
 std::vector<StageMemory> stage_memory(const StageCosts& costs,
                                       const std::vector<Position>& positions, Recompute recompute);
+
+/// The memory of all stages for micro-batches of each length.
+class MemoryByLength {
+ public:
+  MemoryByLength(const StageCosts& costs, const std::vector<Position>& positions,
+                 Recompute recompute);
+
+  std::uint32_t kinds() const { return static_cast<std::uint32_t>(kinds_.size()); }
+  /// `kind`: see LengthCosts; 0 where all micro-batches are alike.
+  const std::vector<StageMemory>& of(std::uint32_t kind) const { return kinds_[kind]; }
+  std::uint32_t kind(std::uint32_t micro_batch, std::uint32_t copy) const {
+    return lengths_ ? lengths_->kind(micro_batch, copy) : 0;
+  }
+
+ private:
+  std::shared_ptr<const LengthCosts> lengths_;  ///< Null: all are alike.
+  std::vector<std::vector<StageMemory>> kinds_;
+};
 
 }  // namespace plumbline

@@ -85,9 +85,9 @@ std::uint32_t GraphWriter::add_op(const Op& op, std::uint32_t copy, std::uint32_
   const auto kind = static_cast<std::size_t>(op.kind);
   const std::uint32_t m = op.micro_batch.value;
   const bool early = recomputes_early(op);
-  if (early) add_recomputed_forward(op, slot);
-  const std::uint32_t cost = early ? wiring_.classes().of_rest_of_backward(op.stage, m)
-                                   : wiring_.classes().of(op.stage, kind, m);
+  if (early) add_recomputed_forward(op, copy);
+  const std::uint32_t cost = early ? wiring_.classes().of_rest_of_backward(op.stage, m, copy)
+                                   : wiring_.classes().of(op.stage, kind, m, copy);
   const std::uint32_t node =
       add(static_cast<ActivityKind>(op.kind), op.stage, m, cost, slot, slot, after);
   send_result(op, copy, node);
@@ -100,9 +100,11 @@ bool GraphWriter::recomputes_early(const Op& op) const {
 
 /// The recomputed F is written as the first part of its B, and waits for nothing but its device: it
 /// is never a device's first op.
-void GraphWriter::add_recomputed_forward(const Op& op, std::uint32_t slot) {
+void GraphWriter::add_recomputed_forward(const Op& op, std::uint32_t copy) {
+  const std::uint32_t slot = wiring_.slot(op.stage, op.micro_batch.value, copy);
   add(ActivityKind::backward_part, op.stage, op.micro_batch.value,
-      wiring_.classes().of_recomputed_forward(op.stage, op.micro_batch.value), slot, slot, kNone);
+      wiring_.classes().of_recomputed_forward(op.stage, op.micro_batch.value, copy), slot, slot,
+      kNone);
 }
 
 std::uint32_t GraphWriter::add_paired(const Op& first, const Op& second, bool is_second,
@@ -126,9 +128,9 @@ std::uint32_t GraphWriter::add_part(const Op& op, std::uint32_t copy, std::size_
   const std::uint32_t slot = wiring_.slot(op.stage, op.micro_batch.value, copy);
   const auto whole = static_cast<ActivityKind>(op.kind);
   const bool is_last = part + 1 == parts;
-  if (part == 0 && recomputes_early(op)) add_recomputed_forward(op, slot);
+  if (part == 0 && recomputes_early(op)) add_recomputed_forward(op, copy);
   const std::uint32_t node = add(is_last ? whole : part_of(whole), op.stage, op.micro_batch.value,
-                                 wiring_.classes().of_part(op, part), slot, slot, after);
+                                 wiring_.classes().of_part(op, part, copy), slot, slot, after);
   if (is_last) send_result(op, copy, node);
   return node;
 }

@@ -96,7 +96,7 @@ class GraphWriter {
                              std::uint32_t copy, std::uint32_t after);
   void send_result(const Op& op, std::uint32_t copy, std::uint32_t node);
   bool recomputes_early(const Op& op) const;
-  void add_recomputed_forward(const Op& op, std::uint32_t slot);
+  void add_recomputed_forward(const Op& op, std::uint32_t copy);
 
   const PipelineShape& shape_;
   const RunRules& options_;

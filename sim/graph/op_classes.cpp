@@ -75,6 +75,7 @@ void OpClasses::add_op_classes(const StageCosts& costs, std::size_t stage, doubl
 
 void OpClasses::add(const StageCosts& given) {
   const StageCosts costs = with_whole_updates(given);
+  lengths_ = costs.lengths;
   graph_.updates_at_once = costs.updates_at_once;
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
     add_op_classes(costs, s, 1);
@@ -85,39 +86,45 @@ void OpClasses::add(const StageCosts& given) {
   moment_class_ = static_cast<std::uint32_t>(graph_.costs.size());
   graph_.costs.push_back({});
   graph_.costs.push_back({options_.overheads.per_iteration, {}, {}, {}, 0});
-  first_slice_class_ = static_cast<std::uint32_t>(graph_.costs.size());
-  for (const double work : options_.slice_work) {
-    for (std::size_t s = 0; s < costs.stages.size(); ++s) add_op_classes(costs, s, work);
+  first_variant_class_ = static_cast<std::uint32_t>(graph_.costs.size());
+  const auto costs_of = [&](std::uint32_t variant) -> const StageCosts& {
+    return lengths_ ? lengths_->kinds[variant] : costs;
+  };
+  const bool any_variants = lengths_ || !options_.slice_work.empty();
+  for (std::uint32_t variant = 0; any_variants && variant < variants(); ++variant) {
+    for (std::size_t s = 0; s < costs.stages.size(); ++s)
+      add_op_classes(costs_of(variant), s, work_of(variant));
   }
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
     buckets_.push_back(static_cast<std::uint32_t>(costs.stages[s].buckets.size()));
-    for (std::uint32_t slice = 0; slice < slices(); ++slice) {
-      if (options_.recompute_early) add_early_classes(costs, s, slice);
-      add_part_classes(costs.stages[s], s, slice);
+    for (std::uint32_t variant = 0; variant < variants(); ++variant) {
+      if (options_.recompute_early) add_early_classes(costs_of(variant), s, variant);
+      add_part_classes(costs_of(variant).stages[s], s, variant);
     }
   }
   size_ = graph_.costs.size();
 }
 
 void OpClasses::add_early_classes(const StageCosts& costs, std::uint32_t stage,
-                                  std::uint32_t slice) {
+                                  std::uint32_t variant) {
   first_early_class_.push_back(static_cast<std::uint32_t>(graph_.costs.size()));
   const StageCost& cost = costs.stages[stage];
   const StageSlowdown* const slow = costs.slowdowns.empty() ? nullptr : &costs.slowdowns[stage];
-  add_compute_class(cost.again, slow, &StageSlowdown::again, {}, work_of(slice));
-  add_compute_class(cost.backward, slow, &StageSlowdown::backward, {}, work_of(slice));
+  add_compute_class(cost.again, slow, &StageSlowdown::again, {}, work_of(variant));
+  add_compute_class(cost.backward, slow, &StageSlowdown::backward, {}, work_of(variant));
 }
 
-void OpClasses::add_part_classes(const StageCost& cost, std::uint32_t stage, std::uint32_t slice) {
+void OpClasses::add_part_classes(const StageCost& cost, std::uint32_t stage,
+                                 std::uint32_t variant) {
   first_part_class_.push_back(static_cast<std::uint32_t>(graph_.costs.size()));
-  const double work = work_of(slice);
+  const double work = work_of(variant);
   const bool each = by_layer(options_.recompute);
   const bool early = options_.recompute_early;
   const bool at_once = options_.recompute != Recompute::none && !each && !early;
   const auto add = [&](OpKind kind, Duration before, const auto& own) {
     const auto whole = early && kind == OpKind::backward
-                           ? of_rest_of_backward({stage}, slice)
-                           : of({stage}, static_cast<std::size_t>(kind), slice);
+                           ? first_early_class_[place({stage}, variant)] + 1
+                           : of_variant({stage}, static_cast<std::size_t>(kind), variant);
     const auto at = [&](Duration time) {
       return work == 1 ? time : Duration{std::llround(work * static_cast<double>(time.count()))};
     };
@@ -153,9 +160,9 @@ void OpClasses::add_part_class(Duration time, const Cost& whole) {
   graph_.costs.push_back(cost);
 }
 
-std::uint32_t OpClasses::of_part(const Op& op, std::size_t part) const {
+std::uint32_t OpClasses::of_part(const Op& op, std::size_t part, std::uint32_t copy) const {
   const std::size_t kind = op.kind == OpKind::forward ? 0 : op.kind == OpKind::backward ? 1 : 2;
-  return first_part_class_[place(op.stage, op.micro_batch.value)] +
+  return first_part_class_[place(op.stage, variant(op.micro_batch.value, copy))] +
          static_cast<std::uint32_t>(kind * buckets_[op.stage.value] + part);
 }
 

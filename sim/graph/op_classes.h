@@ -3,7 +3,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "schedules/order/schedule.h"
@@ -27,23 +29,23 @@ class OpClasses {
 
   /// The number of classes; other costs of the graph follow behind them.
   std::size_t size() const { return size_; }
-  /// The cost class of an F, B, I or W. With slices of unequal work, each slice has its own.
-  std::uint32_t of(StageId stage, std::size_t kind, std::uint32_t micro_batch) const {
-    if (options_.slice_work.empty()) return OpGraph::class_of(stage, kind);
-    const std::size_t slice = micro_batch % options_.slice_work.size();
-    return first_slice_class_ +
-           static_cast<std::uint32_t>(
-               (slice * shape_.stages() + stage.value) * OpGraph::kUpdateClass + kind);
+  /// The cost class of an F, B, I or W. Each slice of unequal work, and each length of
+  /// micro-batches, has its own.
+  std::uint32_t of(StageId stage, std::size_t kind, std::uint32_t micro_batch,
+                   std::uint32_t copy) const {
+    return of_variant(stage, kind, variant(micro_batch, copy));
   }
   /// The cost class of part `part` of an F, B or W that is cut into its stage's buckets. A forward
   /// goes through the buckets from the last to the first.
-  std::uint32_t of_part(const Op& op, std::size_t part) const;
+  std::uint32_t of_part(const Op& op, std::size_t part, std::uint32_t copy) const;
   /// The cost class of a B's recomputed F, and of the B without it. Requires: recompute_early.
-  std::uint32_t of_recomputed_forward(StageId stage, std::uint32_t micro_batch) const {
-    return first_early_class_[place(stage, micro_batch)];
+  std::uint32_t of_recomputed_forward(StageId stage, std::uint32_t micro_batch,
+                                      std::uint32_t copy) const {
+    return first_early_class_[place(stage, variant(micro_batch, copy))];
   }
-  std::uint32_t of_rest_of_backward(StageId stage, std::uint32_t micro_batch) const {
-    return of_recomputed_forward(stage, micro_batch) + 1;
+  std::uint32_t of_rest_of_backward(StageId stage, std::uint32_t micro_batch,
+                                    std::uint32_t copy) const {
+    return of_recomputed_forward(stage, micro_batch, copy) + 1;
   }
 
   std::uint32_t moment() const { return moment_class_; }
@@ -60,9 +62,9 @@ class OpClasses {
                          const std::vector<double> StageSlowdown::*own, Duration again,
                          double work);
   /// Adds the classes of a stage's recomputed F and of its B without it.
-  void add_early_classes(const StageCosts& costs, std::uint32_t stage, std::uint32_t slice);
+  void add_early_classes(const StageCosts& costs, std::uint32_t stage, std::uint32_t variant);
   /// Adds the classes of the parts of a stage's F, B and W; a part is slowed as the whole op is.
-  void add_part_classes(const StageCost& cost, std::uint32_t stage, std::uint32_t slice);
+  void add_part_classes(const StageCost& cost, std::uint32_t stage, std::uint32_t variant);
   /// Adds the class of a part that takes `time` plus its launch; `whole` is the class of its op.
   void add_part_class(Duration time, const Cost& whole);
   /// The costs with the complete times of updates. For a stage with r devices, each device adds up
@@ -71,24 +73,36 @@ class OpClasses {
   /// update, also at the end of a run, when the old version is no longer needed.
   StageCosts with_whole_updates(StageCosts costs) const;
 
-  std::size_t slices() const {
-    return options_.slice_work.empty() ? 1 : options_.slice_work.size();
+  /// The number of times that an op of a stage may take: one, that of each slice, or that of each
+  /// length.
+  std::uint32_t variants() const {
+    const std::size_t count = lengths_ ? lengths_->kinds.size() : options_.slice_work.size();
+    return std::max(1U, static_cast<std::uint32_t>(count));
   }
-  /// The place of a stage's slice in the lists of classes.
-  std::size_t place(StageId stage, std::uint32_t micro_batch) const {
-    return stage.value * slices() + micro_batch % slices();
+  std::uint32_t variant(std::uint32_t micro_batch, std::uint32_t copy) const {
+    return lengths_ ? lengths_->kind(micro_batch, copy) : micro_batch % variants();
   }
-  double work_of(std::uint32_t slice) const {
-    return options_.slice_work.empty() ? 1 : options_.slice_work[slice];
+  std::uint32_t of_variant(StageId stage, std::size_t kind, std::uint32_t variant) const {
+    if (!lengths_ && options_.slice_work.empty()) return OpGraph::class_of(stage, kind);
+    const std::size_t place = std::size_t{variant} * shape_.stages() + stage.value;
+    return first_variant_class_ + static_cast<std::uint32_t>(place * OpGraph::kUpdateClass + kind);
+  }
+  /// The place of a stage's variant in the lists of classes.
+  std::size_t place(StageId stage, std::uint32_t variant) const {
+    return std::size_t{stage.value} * variants() + variant;
+  }
+  double work_of(std::uint32_t variant) const {
+    return options_.slice_work.empty() ? 1 : options_.slice_work[variant];
   }
 
   const PipelineShape& shape_;
   const RunRules& options_;
   OpGraph& graph_;
-  std::vector<std::uint32_t> first_part_class_;   ///< Ordered by stage, then slice.
+  std::shared_ptr<const LengthCosts> lengths_;    ///< Null: no length differs.
+  std::vector<std::uint32_t> first_part_class_;   ///< Ordered by stage, then variant.
   std::vector<std::uint32_t> first_early_class_;  ///< Likewise; empty without recompute_early.
   std::vector<std::uint32_t> buckets_;            ///< The number of buckets of each stage.
-  std::uint32_t first_slice_class_ = 0;
+  std::uint32_t first_variant_class_ = 0;
   std::size_t size_ = 0;
   std::uint32_t moment_class_ = 0;
 };

@@ -176,7 +176,8 @@ struct OpGraph {
   std::vector<std::vector<std::uint32_t>>
       stage_slots;  ///< Per stage, the slots of its replicas and copies.
   std::uint32_t copies_represented =
-      1;                  ///< Copies of the pipeline that the written copy stands for.
+      1;                             ///< Copies of the pipeline that the written copy stands for.
+  std::uint32_t written_copies = 1;  ///< Slot q belongs to copy q % written_copies.
   bool blocking = false;  ///< Transfers hold the streams of both ends; collectives never do.
   /// The devices of a synchronous run wait for each other before they update. If they do not, the
   /// run is one mini-batch, and each device begins the next one when its own updates are done.

@@ -33,6 +33,7 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
     }
   }
   graph_.copies_represented = options.copies / options.written_copies();
+  graph_.written_copies = options.written_copies();
   classes_.add(costs);
   for (const StageCost& stage : costs.stages) {
     const bool again = options.recompute != Recompute::none;
@@ -40,7 +41,7 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
                          stage.backward_overlap + (again ? stage.recompute_overlap : Overlap{})});
   }
   boundaries_.resize(shape.stages());
-  for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs.cut_bytes(s));
+  for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs);
   reductions_.resize(shape.stages());
   gathers_.resize(shape.stages());
   for (std::uint32_t s = 0; s < shape.stages(); ++s) add_collectives(s, costs.stages[s]);
@@ -83,17 +84,21 @@ std::pair<std::uint32_t, std::uint32_t> Wiring::pair_classes(const Op& first, co
   return found->second = {one, add(second)};
 }
 
-void Wiring::add_boundary(std::uint32_t boundary, Bytes bytes) {
+void Wiring::add_boundary(std::uint32_t boundary, const StageCosts& costs) {
   const auto& low = shape_.stage_slots[boundary];
   const auto& high = shape_.stage_slots[boundary + 1];
   if (low == high) return;
-  const std::size_t period =
-      std::min<std::size_t>(std::lcm(low.size(), high.size()), shape_.micro_batches);
+  std::size_t all_meet = std::lcm(low.size(), high.size());
+  if (costs.lengths) all_meet = std::lcm(all_meet, std::size_t{costs.lengths->micro_batches});
+  const std::size_t period = std::min<std::size_t>(all_meet, shape_.micro_batches);
   boundaries_[boundary].period = static_cast<std::uint32_t>(period);
   for (std::uint32_t m = 0; m < period; ++m) {
     for (std::uint32_t copy = 0; copy < options_.written_copies(); ++copy) {
       const std::uint32_t from = slot({boundary}, m, copy);
       const std::uint32_t to = slot({boundary + 1}, m, copy);
+      const Bytes bytes =
+          costs.lengths ? costs.lengths->kinds[costs.lengths->kind(m, copy)].cut_bytes(boundary)
+                        : costs.cut_bytes(boundary);
       boundaries_[boundary].ways.push_back({transfer(from, to, bytes), transfer(to, from, bytes)});
     }
   }

@@ -83,11 +83,11 @@ class Wiring {
  private:
   struct Boundary {
     std::uint32_t period =
-        1;  ///< The number of micro-batches after which the same replicas meet again.
+        1;  ///< The number of micro-batches after which the same replicas, and lengths, meet again.
     std::vector<std::array<Route, 2>> ways;  ///< Ordered by micro-batch, then copy.
   };
 
-  void add_boundary(std::uint32_t boundary, Bytes bytes);
+  void add_boundary(std::uint32_t boundary, const StageCosts& costs);
   void add_collectives(std::uint32_t stage, const StageCost& cost);
   /// Adds the data that each member sends around its group, as hops beside the innermost rings.
   /// They use the innermost rings' links if these are within a server. They use the outermost

@@ -4,15 +4,44 @@
 #include "sim/planning/order_question.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "sim/engine/stage_memory.h"
 
 namespace plumbline {
 namespace {
 
-/// Adds the times of transfers: of each boundary the longest in the graph.
+/// The time of each op, on average over the copies, which all run the same order.
+void add_own_times(const TrainingSetup& setup, OrderProblem& problem) {
+  const LengthCosts& lengths = *setup.costs.lengths;
+  const bool recomputes = setup.rules.recompute != Recompute::none;
+  problem.own_time.resize(problem.ops());
+  for (std::uint32_t s = 0; s < problem.stage_count(); ++s) {
+    for (std::uint32_t m = 0; m < problem.micro_batches; ++m) {
+      std::array<OrderTime, kOrderKinds> sums{};
+      for (std::uint32_t copy = 0; copy < setup.copies(); ++copy) {
+        const StageCost& cost = lengths.kinds[lengths.kind(m, copy)].stages[s];
+        const Duration again = recomputes ? cost.again : Duration{};
+        sums[0] += cost.forward.count();
+        sums[1] += ((problem.split ? cost.backward_input : cost.backward) + again).count();
+        sums[2] += cost.backward_weight.count();
+      }
+      for (std::size_t kind = 0; kind < problem.kinds(); ++kind) {
+        problem.own_time[problem.id(static_cast<OrderKind>(kind), s, m)] =
+            sums[kind] / setup.copies() + setup.rules.overheads.per_op.count();
+      }
+    }
+  }
+}
+
+/// Adds the times of transfers: of each boundary the longest in the graph; of micro-batches of
+/// unlike length, the shortest.
 void add_transfers(const OpGraph& graph, OrderProblem& problem) {
+  const bool shortest = !problem.own_time.empty();
+  std::set<std::pair<std::uint32_t, ActivityKind>> seen;
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const Activity& activity = graph.activities[node];
     if (!is_transfer(activity.kind)) continue;
@@ -21,7 +50,8 @@ void add_transfers(const OpGraph& graph, OrderProblem& problem) {
     OrderTime& known = activity.kind == ActivityKind::activation_transfer
                            ? problem.stages[fed - 1].to_next
                            : problem.stages[fed + 1].to_previous;
-    known = std::max(known, time);
+    const bool is_first = seen.insert({fed, activity.kind}).second;
+    known = is_first ? time : shortest ? std::min(known, time) : std::max(known, time);
   }
 }
 
@@ -36,8 +66,10 @@ OrderLimit limit_in_bytes(const Outcome& outcome, const OrderProblem& problem) {
     limit.room.push_back(outcome.memory_limit(std::size_t{slot} * copies)->count -
                          throughout.count);
   }
+  const auto& lengths = setup.costs.lengths;
   const std::vector<StageMemory> stages =
-      stage_memory(setup.costs, setup.schedule.shape.positions, setup.rules.recompute);
+      stage_memory(lengths ? lengths->kinds.back() : setup.costs, setup.schedule.shape.positions,
+                   setup.rules.recompute);
   for (const StageMemory& stage : stages) {
     limit.forward.push_back((stage.kept + stage.received_input).count);
     const Bytes again = problem.split ? stage.recomputed_by_input : stage.again;
@@ -100,6 +132,7 @@ OrderProblem order_question(const Outcome& outcome, std::optional<double> in_fli
     stage.time[2] = problem.split ? time(OpKind::backward_weight) : 0;
     problem.stages.push_back(stage);
   }
+  if (setup.costs.lengths) add_own_times(setup, problem);
   add_transfers(outcome.graph, problem);
   if (!outcome.graph.flushes) {
     problem.goal = OrderGoal::span;

@@ -54,10 +54,14 @@ std::vector<Sharers> sharers_of(const TrainingSetup& setup) {
   return all;
 }
 
-/// The costs of the layers, all recomputed.
+/// The costs of the layers, all recomputed. Of micro-batches of unlike length, those of the
+/// shortest: which are in flight together is not known, and bounds stay bounds.
 std::vector<LayerCosts> costs_of_layers(const Scenario& scenario, const TrainingSetup& none) {
-  TrainingSetup unread;  // gets notes, which nobody reads
-  return on_their_devices(scenario, *layer_costs(scenario, unread), none.partition);
+  const auto costs_of = [&](const Scenario& one) {
+    TrainingSetup unread;  // gets notes, which nobody reads
+    return on_their_devices(one, *layer_costs(one, unread), none.partition);
+  };
+  return scenario.lengths ? costs_of(with_length(scenario, 0)) : costs_of(scenario);
 }
 
 /// The memory that stages reserve with 0, 1, ... recomputed layers each.

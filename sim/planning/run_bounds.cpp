@@ -30,12 +30,12 @@ class OpTimes {
   OpTimes& operator=(const OpTimes&) = delete;
 
   std::int64_t of(StageId stage, OpKind kind, MicroBatchId micro_batch) const {
-    return time(classes_.of(stage, static_cast<std::size_t>(kind), micro_batch.value));
+    return time(classes_.of(stage, static_cast<std::size_t>(kind), micro_batch.value, 0));
   }
   std::int64_t of(const Op& op) const { return of(op.stage, op.kind, op.micro_batch); }
   /// The part of a whole backward that needs its gradient.
   std::int64_t behind_gradient(StageId stage, MicroBatchId micro_batch) const {
-    return early_ ? time(classes_.of_rest_of_backward(stage, micro_batch.value))
+    return early_ ? time(classes_.of_rest_of_backward(stage, micro_batch.value, 0))
                   : of(stage, OpKind::backward, micro_batch);
   }
   std::int64_t update(std::uint32_t stage) const {
@@ -173,9 +173,9 @@ class Chains {
 std::uint32_t telling_micro_batches(const Scenario& scenario) {
   const ScheduleChoice& schedule = scenario.schedule;
   const Plan& plan = scenario.plan;
-  const bool is_straight = schedule.rule && !schedule.file && !plan.replicas && !plan.devices &&
-                           !plan.warm_up && schedule.group == 0 && schedule.slices.count == 1 &&
-                           scenario.model->profile.in_flight.empty();
+  const bool is_straight = !scenario.lengths && schedule.rule && !schedule.file && !plan.replicas &&
+                           !plan.devices && !plan.warm_up && schedule.group == 0 &&
+                           schedule.slices.count == 1 && scenario.model->profile.in_flight.empty();
   if (!is_straight) return schedule.micro_batches;
   const std::uint32_t devices = stage_count(scenario) / std::max(1U, schedule.chunks);
   return settled_micro_batches(*schedule.rule, devices, schedule.micro_batches);
@@ -198,12 +198,15 @@ std::optional<std::vector<std::int64_t>> least_recompute(const Scenario& scenari
   return more;
 }
 
-/// Whether each device may fit with the numbers of recomputed layers that the setup has.
+/// Whether each device may fit with the numbers of recomputed layers that the setup has. Of
+/// micro-batches of unlike length, which are in flight together is not known: all as the shortest.
 bool may_fit(const TrainingSetup& setup) {
   const auto memory = setup.memory_of_slots();
   if (!memory) return true;
-  const MemoryFloor floor(
-      setup, {stage_memory(setup.costs, setup.schedule.shape.positions, setup.rules.recompute)});
+  const auto& lengths = setup.costs.lengths;
+  const MemoryFloor floor(setup,
+                          {stage_memory(lengths ? lengths->kinds.front() : setup.costs,
+                                        setup.schedule.shape.positions, setup.rules.recompute)});
   const std::vector<std::int64_t> counts(setup.partition.stages.size(), 0);
   for (std::uint32_t slot = 0; slot < memory->size(); ++slot) {
     if (floor.of(slot, counts) > (*memory)[slot]) return false;

@@ -23,26 +23,60 @@ Duration time_of(const OpGraph& graph, std::uint32_t stage, ActivityKind kind) {
   return graph.cost_of({stage}, place).hold;
 }
 
-/// The times of each stage's first B: of the F that it recomputes early, and of the rest.
-struct EarlyTimes {
-  std::vector<Duration> again;
-  std::vector<Duration> rest;
-};
-
-EarlyTimes early_times(const OpGraph& graph) {
-  const std::size_t stages = graph.stage_slots.size();
-  EarlyTimes times{std::vector<Duration>(stages), std::vector<Duration>(stages)};
-  std::vector<bool> begun(stages, false);
-  std::vector<bool> done(stages, false);
-  for (std::uint32_t node = 0; node < graph.size(); ++node) {
-    const ActivityKind kind = graph.activities[node].kind;
-    const std::uint32_t stage = graph.activities[node].stage.value;
-    if (op_of(kind) != ActivityKind::backward || done[stage]) continue;
-    (begun[stage] ? times.rest : times.again)[stage] += graph.cost(node).hold;
-    begun[stage] = true;
-    done[stage] = kind == ActivityKind::backward;
+/// The times of each micro-batch of the first copy's first mini-batch, position by position.
+std::vector<PipelineTimes> times_by_micro_batch(const TrainingSetup& setup, const OpGraph& graph) {
+  const PipelineShape& shape = setup.schedule.shape;
+  const std::size_t positions = shape.positions.size();
+  PipelineTimes none;
+  none.forward.resize(positions);
+  none.backward.resize(positions);
+  const bool early = setup.rules.recompute_early;
+  if (early) none.again.resize(positions);
+  std::vector<PipelineTimes> times(shape.micro_batches, none);
+  std::vector<std::size_t> position_of(shape.stages());
+  for (std::size_t i = 0; i < positions; ++i) {
+    for (std::uint32_t k = 0; k < shape.positions[i].stages; ++k)
+      position_of[shape.positions[i].first_stage + k] = i;
+  }
+  std::vector<bool> begun(std::size_t{shape.stages()} * shape.micro_batches, false);
+  for (std::uint32_t node = 0; node <= graph.mini_batches.front().gate; ++node) {
+    const Activity& activity = graph.activities[node];
+    const ActivityKind kind = op_of(activity.kind);
+    if (!is_op(kind) || graph.nodes[node].resource % graph.written_copies != 0) continue;
+    const std::uint32_t m = activity.micro_batch.value;
+    const std::size_t position = position_of[activity.stage.value];
+    const Duration hold = graph.cost(node).hold;
+    if (kind == ActivityKind::forward) {
+      times[m].forward[position] += hold;
+      continue;
+    }
+    const std::size_t place = std::size_t{activity.stage.value} * shape.micro_batches + m;
+    const bool is_again = early && !begun[place];
+    begun[place] = true;
+    (is_again ? times[m].again : times[m].backward)[position] += hold;
   }
   return times;
+}
+
+bool is_equal(const std::vector<Duration>& times) {
+  return std::all_of(times.begin(), times.end(), [&](Duration t) { return t == times.front(); });
+}
+
+/// The closed form of micro-batches of unlike length. All positions must be alike and links free.
+std::optional<ClosedForm> formula_of_lengths(const TrainingSetup& setup,
+                                             const std::vector<PipelineTimes>& all,
+                                             const std::vector<Duration>& latency) {
+  std::vector<Duration> forward, backward;
+  for (const PipelineTimes& one : all) {
+    if (!one.again.empty() || !is_equal(one.forward) || !is_equal(one.backward))
+      return std::nullopt;
+    forward.push_back(one.forward.front());
+    backward.push_back(one.backward.front());
+  }
+  const bool is_free =
+      std::all_of(latency.begin(), latency.end(), [](Duration one) { return one.count() == 0; });
+  if (!is_free) return std::nullopt;
+  return closed_form_of_lengths(setup.rule->name, latency.size() + 1, forward, backward);
 }
 
 /// The closed form for a schedule with chunks. All stages must be alike and links free.
@@ -82,30 +116,35 @@ std::optional<ClosedForm> formula_of(const TrainingSetup& setup, const OpGraph& 
   if (graph.blocking || graph.asynchronous() || !graph.flushes) return std::nullopt;
   if (graph.cost(graph.mini_batches.front().gate).hold.count() > 0) return std::nullopt;
   if (graph.has_slowdowns() || !setup.schedule.partners.empty()) return std::nullopt;
+  const LengthCosts* const lengths = setup.costs.lengths.get();
   const PipelineShape& shape = setup.schedule.shape;
   if (!setup.rule || setup.whole_model()) return std::nullopt;
   const bool early = setup.rules.recompute_early;
-  if (setup.chunk_rule() && early) return std::nullopt;
+  if (setup.chunk_rule() && (early || lengths)) return std::nullopt;
+  if (lengths && lengths->differs_by_copy()) return std::nullopt;
   if (setup.chunk_rule()) return formula_of_chunks(setup, graph);
   if (setup.windows != windows(*setup.rule, shape, std::nullopt)) return std::nullopt;
   if (shape.slots != shape.positions.size()) return std::nullopt;  // replicas
   PipelineTimes times;
   if (!setup.rules.slice_work.empty()) return std::nullopt;
+  std::vector<PipelineTimes> by_micro_batch;
+  if (early || lengths) {
+    by_micro_batch = times_by_micro_batch(setup, graph);
+    times = by_micro_batch.front();
+  }
   times.micro_batches = shape.micro_batches;
   times.slices = shape.slices;
-  const EarlyTimes apart = early ? early_times(graph) : EarlyTimes{};
   for (const Position& position : setup.schedule.shape.positions) {
-    Duration forward{}, backward{}, again{};
+    Duration forward{}, backward{};
     for (std::uint32_t i = 0; i < position.stages; ++i) {
       const std::uint32_t stage = position.first_stage + i;
       forward += time_of(graph, stage, ActivityKind::forward);
-      backward += early ? apart.rest[stage] : time_of(graph, stage, ActivityKind::backward);
-      if (early) again += apart.again[stage];
+      backward += time_of(graph, stage, ActivityKind::backward);
       if (time_of(graph, stage, ActivityKind::update).count() > 0) return std::nullopt;
     }
+    if (!by_micro_batch.empty()) continue;
     times.forward.push_back(forward);
     times.backward.push_back(backward);
-    if (early) times.again.push_back(again);
   }
   std::vector<std::optional<Duration>> latency(shape.stages());  // of the boundary above a stage
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
@@ -123,7 +162,13 @@ std::optional<ClosedForm> formula_of(const TrainingSetup& setup, const OpGraph& 
     const Position& position = shape.positions[i];
     times.latency.push_back(*latency[position.first_stage + position.stages - 1]);
   }
-  return closed_form(setup.rule->name, times);
+  const bool alike =
+      std::all_of(by_micro_batch.begin(), by_micro_batch.end(), [&](const PipelineTimes& one) {
+        return one.forward == times.forward && one.backward == times.backward &&
+               one.again == times.again;
+      });
+  return alike ? closed_form(setup.rule->name, times)
+               : formula_of_lengths(setup, by_micro_batch, times.latency);
 }
 
 namespace {
@@ -136,7 +181,8 @@ Duration longest_end(const Trace& trace) {
 
 /// The model FLOPs of one mini-batch in all copies.
 std::optional<double> model_flops_of(const TrainingSetup& setup) {
-  auto flops = model_flops(setup.model->profile, setup.micro_batch_size);
+  auto flops = setup.mean_flops ? setup.mean_flops
+                                : model_flops(setup.model->profile, setup.micro_batch_size);
   if (!flops && setup.network) flops = model_flops(*setup.network, setup.micro_batch_size);
   if (!flops) return std::nullopt;
   return *flops * setup.copies() * setup.micro_batches;
@@ -163,6 +209,21 @@ double sent_by(const StageCost& stage, ActivityKind kind, bool recomputes, doubl
   }
 }
 
+/// The time of an F, B, I or W of a stage.
+Duration whole_time(const StageCost& stage, ActivityKind kind, bool recomputes) {
+  const Duration again = recomputes ? stage.again : Duration{};
+  switch (kind) {
+    case ActivityKind::forward:
+      return stage.forward;
+    case ActivityKind::backward:
+      return stage.backward + again;
+    case ActivityKind::backward_input:
+      return stage.backward_input + again;
+    default:
+      return stage.backward_weight;
+  }
+}
+
 /// The sum of that time over all ops; nothing if no layer sends. Slices, and parts of an op, send
 /// in proportion to their share of the op's time, launches excluded.
 std::optional<double> sent_in_groups_of(const TrainingSetup& setup, const OpGraph& graph) {
@@ -173,17 +234,25 @@ std::optional<double> sent_in_groups_of(const TrainingSetup& setup, const OpGrap
   if (!any) return std::nullopt;
   const bool recomputes = setup.rules.recompute != Recompute::none;
   double sum_s = 0;
+  const LengthCosts* const lengths = setup.costs.lengths.get();
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
-    const std::uint32_t stage = graph.activities[node].stage.value;
-    if (!is_compute(graph.activities[node].kind)) continue;
-    const ActivityKind kind = op_of(graph.activities[node].kind);
+    const Activity& activity = graph.activities[node];
+    const std::uint32_t stage = activity.stage.value;
+    if (!is_compute(activity.kind)) continue;
+    const ActivityKind kind = op_of(activity.kind);
     const Duration per_op = time_of(graph, stage, ActivityKind::forward) - stages[stage].forward;
-    const Duration of_op = time_of(graph, stage, kind) - per_op;
+    const StageCost* own = &stages[stage];
+    Duration of_op = time_of(graph, stage, kind) - per_op;
+    if (lengths && kind != ActivityKind::update) {
+      const std::uint32_t copy = graph.nodes[node].resource % graph.written_copies;
+      own = &lengths->kinds[lengths->kind(activity.micro_batch.value, copy)].stages[stage];
+      of_op = whole_time(*own, kind, recomputes);
+    }
     if (of_op.count() <= 0) continue;
     const double sharers = setup.rules.sharded != Sharded::nothing ? graph.members(stage) : 1;
     const Cost& cost = graph.cost(node);
-    sum_s += sent_by(stages[stage], kind, recomputes, sharers) *
-                 seconds(cost.hold + cost.hidden - per_op) / seconds(of_op) -
+    sum_s += sent_by(*own, kind, recomputes, sharers) * seconds(cost.hold + cost.hidden - per_op) /
+                 seconds(of_op) -
              seconds(cost.hidden);
   }
   return sum_s;

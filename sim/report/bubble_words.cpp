@@ -50,7 +50,7 @@ std::string what(const Outcome& p, BubbleCause cause) {
     case BubbleCause::uneven_passes:
       return "other ratios of forward to backward";
     case BubbleCause::uneven_slices:
-      return "uneven slices";
+      return p.setup.costs.lengths ? "micro-batches of unlike length" : "uneven slices";
     case BubbleCause::transfers:
       return p.graph.blocking ? "blocking transfers" : "transfers";
     case BubbleCause::collectives:

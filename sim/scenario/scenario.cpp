@@ -26,9 +26,11 @@ namespace {
 
 class ScenarioReader {
  public:
-  ScenarioReader(const std::string& path, const ModelSection* model, DerivedModels* derived)
+  ScenarioReader(const std::string& path, const ModelSection* model, DerivedModels* derived,
+                 std::optional<double> only_length)
       : path_(path), known_model_(model) {
     written_.derived = derived;
+    written_.only_length = only_length;
   }
 
   Result<Scenario> read(const YamlNode& root) {
@@ -366,6 +368,7 @@ class ScenarioReader {
       }
     }
     written_.tokens = read_token_keys(*section);
+    written_.lengths = read_lengths(*section);
     read_flush(*section);
     section->finish();
   }
@@ -431,14 +434,30 @@ class ScenarioReader {
   bool micro_batches_given_ = false;
 };
 
-Result<Scenario> read_tree(const YamlNode& root, const ModelSection* model,
-                           DerivedModels* derived) {
+/// `only_length`, if given, is taken for all micro-batches.
+Result<Scenario> read_tree(const YamlNode& root, const ModelSection* model, DerivedModels* derived,
+                           std::optional<double> only_length) {
   if (lists_devices(root)) {
     return read_unlike_devices(
-        root, [&](const YamlNode& tree) { return read_tree(tree, model, derived); });
+        root, [&](const YamlNode& tree) { return read_tree(tree, model, derived, only_length); });
   }
-  auto scenario = ScenarioReader(root.mark.source->name, model, derived).read(root);
+  auto scenario = ScenarioReader(root.mark.source->name, model, derived, only_length).read(root);
   if (scenario) scenario->source = root.mark.source;
+  return scenario;
+}
+
+/// Reads the scenario, and once more for each length that its micro-batches have.
+Result<Scenario> read_each_length(const YamlNode& root, const ModelSection* model,
+                                  DerivedModels* derived) {
+  auto scenario = read_tree(root, model, derived, std::nullopt);
+  if (!scenario || !scenario->lengths) return scenario;
+  MicroBatchLengths lengths = *scenario->lengths;
+  for (const double length : lengths.lengths) {
+    auto one = read_tree(root, model, derived, length);
+    if (!one) return one.problems();
+    lengths.scenarios.push_back(std::make_shared<const Scenario>(*std::move(one)));
+  }
+  scenario->lengths = std::make_shared<const MicroBatchLengths>(std::move(lengths));
   return scenario;
 }
 
@@ -464,7 +483,7 @@ Result<Scenario> read_each_placement(YamlNode root, const ModelSection* model,
       continue;
     }
     entry_of(entry_of(root, "schedule")->value, "placement")->value.text = name(one);
-    auto scenario = read_tree(root, model, derived);
+    auto scenario = read_each_length(root, model, derived);
     if (scenario) {
       OrderWish& wish = *scenario->schedule.wish;
       if (wish.in_flight) wish.in_flight->value *= scenario->schedule.chunks;
@@ -487,7 +506,7 @@ Result<Scenario> read_each_placement(YamlNode root, const ModelSection* model,
 Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model,
                                     DerivedModels* derived) {
   return leaves_placement_open(root) ? read_each_placement(root, model, derived)
-                                     : read_tree(root, model, derived);
+                                     : read_each_length(root, model, derived);
 }
 
 void put_notes_first(const std::vector<std::string>& notes, Scenario& scenario) {

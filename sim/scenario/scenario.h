@@ -22,6 +22,7 @@
 #include "schedules/order/weight_versions.h"
 #include "schedules/stages/sharding.h"
 #include "sim/scenario/cost_rates.h"
+#include "sim/scenario/micro_batch_lengths.h"
 #include "sim/scenario/noise.h"
 #include "sim/scenario/order_wish.h"
 #include "sim/scenario/plan.h"
@@ -98,6 +99,8 @@ struct Scenario {
   Mark plan_mark;
   ScheduleChoice schedule;
   std::int64_t micro_batch_size = 1;
+  /// Micro-batches that are not all of one length; null: all are.
+  std::shared_ptr<const MicroBatchLengths> lengths{};
   std::int64_t copies =
       1;  ///< Copies of the pipeline: data_parallel, or all devices with data-parallel.
   std::optional<FlopsPerSecond> peak;           ///< The device's peak in the model's number format.

@@ -289,6 +289,35 @@ const SectionFormat& schedule_format() {
   return schedule;
 }
 
+const SectionFormat& lengths_format() {
+  static const SectionFormat lengths = {
+      .name = "micro_batch_lengths",
+      .text = "Lengths of micro-batches, one by one or drawn from a log-normal distribution.",
+      .keys = {
+          {"lengths", {list({real(kLongestLength)}, 1)}, "The lengths, one by one."},
+          {"mean", {real(kLongestLength)}, "The mean of drawn lengths."},
+          {"spread",
+           {real(kMaxSpread)},
+           "The standard deviation of drawn lengths over their mean.",
+           "0"},
+          {"longest", {real(kLongestLength)}, "Drawn lengths above are cut to this one."},
+          {"multiple",
+           {real(kLongestLength)},
+           "Drawn lengths are rounded up to multiples of this, as padding does; absent: a 32nd of "
+           "the model's length."},
+          {"seed", {count(0)}, "What the random numbers start from.", "1"},
+          {"sort",
+           {words({"as-given", "ascending", "descending"})},
+           "The order in which each copy runs its micro-batches: as given or drawn, the shortest "
+           "first, or the longest first.",
+           "as-given"},
+          {"of",
+           {real(kLongestLength)},
+           "The length that the model's times are for, of a model that does not say its own; "
+           "absent: 1."}}};
+  return lengths;
+}
+
 const SectionFormat& training_format() {
   static const SectionFormat training = {
       .name = "training",
@@ -310,6 +339,12 @@ const SectionFormat& training_format() {
            {"sequence",
             {count(1, kMaxBatch)},
             "The tokens of a sample, of a model that does not say so itself."},
+           {"micro_batch_lengths",
+            {list({real(kLongestLength)}, 1), section(&lengths_format)},
+            "Micro-batches of unlike length, such as packed documents: the tokens of a sample of "
+            "each micro-batch of a mini-batch, or how many times as long it is as the model's, "
+            "which then does not say its tokens. A list for every copy alike, or for one copy "
+            "after the other. Absent: all are as long as the model's."},
            {"optimizer_state",
             {real(1000)},
             "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2. Absent: 0, or "

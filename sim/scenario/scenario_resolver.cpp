@@ -48,6 +48,7 @@ class ScenarioResolver {
         &ScenarioResolver::check_open_partition,   // it needs an order that is open, too
         &ScenarioResolver::resolve_copies,         // the number of pipelines
         &ScenarioResolver::resolve_batches,        // micro-batches per mini-batch
+        &ScenarioResolver::resolve_lengths,        // the length of each micro-batch
         &ScenarioResolver::resolve_optimizer,      // the optimizer's memory
         &ScenarioResolver::derive_layers,          // from a config.json, at this micro-batch size
         &ScenarioResolver::raise_stages,           // if a schedule needs more stages
@@ -55,6 +56,7 @@ class ScenarioResolver {
         &ScenarioResolver::resolve_recomputation,  // if layers define it themselves
         &ScenarioResolver::estimate,               // times from FLOPs and bytes
         &ScenarioResolver::check_batches,          // against the profile
+        &ScenarioResolver::take_length,            // of micro-batches, in the model's times
         &ScenarioResolver::offload,                // activations in the hosts' memory
         &ScenarioResolver::apply_measured,         // links and overheads of the profile
     };
@@ -286,6 +288,45 @@ class ScenarioResolver {
                       size - rest + parts, by_count && scenario_.copies > 1 ? ": " + what : ""));
   }
 
+  /// Decides the lengths of micro-batches. All that holds for a stage as a whole, and not for one
+  /// micro-batch, is of the mean length, or of one near it.
+  void resolve_lengths() {
+    if (!written_.lengths) return;
+    const ScheduleChoice& schedule = scenario_.schedule;
+    const Mark& mark = written_.lengths->mark;
+    if (schedule.slices.count > 1) {
+      return error(mark, "training.micro_batch_lengths stands beside schedule.slices",
+                   "leave one of them out");
+    }
+    if (schedule.overlaps_pairs) {
+      return error(mark, "training.micro_batch_lengths is given, and schedule.pairs is overlapped",
+                   "schedule.pairs: apart");
+    }
+    const auto sequence =
+        written_.transformer       ? std::optional(written_.transformer->options.sequence)
+        : written_.tokens.sequence ? std::optional(written_.tokens.sequence->value)
+                                   : std::nullopt;
+    auto decided =
+        decide_lengths(*written_.lengths, sequence, schedule.micro_batches, scenario_.copies);
+    if (!keep(decided, problems_)) return;
+    const double length =
+        written_.only_length.value_or(written_.transformer ? decided->usual() : decided->mean());
+    if (written_.transformer) {
+      written_.transformer->options.sequence = std::max<std::int64_t>(1, std::llround(length));
+    } else {
+      length_factor_ = length / decided->of;
+    }
+    if (sequence)
+      scenario_.rates.per_sample = std::max<std::int64_t>(1, std::llround(decided->mean()));
+    if (written_.only_length) return;
+    scenario_.notes.push_back(note_on(*decided, written_.transformer.has_value()));
+    scenario_.lengths = std::make_shared<const MicroBatchLengths>(*std::move(decided));
+  }
+
+  void take_length() {
+    if (length_factor_ != 1) scale_length(scenario_.model.edit(), length_factor_);
+  }
+
   /// Sets the optimizer's memory of a model that is known by its shape, unless the file gives it.
   void resolve_optimizer() {
     if (!written_.transformer) return;
@@ -465,6 +506,7 @@ class ScenarioResolver {
   }
 
   WrittenScenario written_;
+  double length_factor_ = 1;  ///< The length of micro-batches over that of the model.
   Scenario& scenario_ = written_.scenario;
   Diagnostics problems_;
 };

@@ -23,6 +23,8 @@ struct WrittenScenario {
   std::optional<Marked<std::int64_t>> batch;     ///< model.batch.
   std::optional<Marked<std::int64_t>> micro_batch_size;  ///< training.micro_batch_size.
   std::optional<Marked<std::int64_t>> mini_batch_size;   ///< training.mini_batch_size.
+  std::optional<LengthChoice> lengths;                   ///< training.micro_batch_lengths.
+  std::optional<double> only_length;                     ///< Take this length for all of them.
   TokenKeys tokens;                                      ///< training.tokens and training.sequence.
   std::optional<GoodputSection> goodput;                 ///< The goodput section.
   OptimizerKeys optimizer;                ///< The keys of the optimizer that are given.

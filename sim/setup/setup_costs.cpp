@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "models/network/model_flops.h"
 #include "schedules/order/in_flight.h"
+#include "sim/scenario/recomputation.h"
 #include "sim/setup/buckets.h"
 #include "sim/setup/expected_errors.h"
 #include "sim/setup/setup_checks.h"
@@ -119,11 +121,54 @@ std::vector<LayerCosts> on_their_devices(const Scenario& scenario, const DeviceC
   return layers;
 }
 
+namespace {
+
+/// The costs of the setup's stages for micro-batches of the scenario's only length.
+Result<StageCosts> costs_of_length(const Scenario& scenario, const TrainingSetup& setup) {
+  TrainingSetup one = setup;  // gets notes, which nobody reads
+  const auto costs = layer_costs(scenario, one);
+  if (!costs) return costs.problems();
+  std::vector<LayerCosts> layers = on_their_devices(scenario, *costs, setup.partition);
+  keep_others(setup.partition, setup.recomputed, layers);
+  split_backwards(one, layers);
+  if (auto refused = add_costs(scenario, layers, one)) return *refused;
+  return std::move(one.costs);
+}
+
+/// Adds the costs of each length. A device needs the room for the longest.
+std::optional<Diagnostics> add_lengths(const Scenario& scenario, TrainingSetup& setup) {
+  if (!scenario.lengths) return std::nullopt;
+  auto lengths = std::make_shared<LengthCosts>();
+  lengths->kind_of = scenario.lengths->kind_of;
+  lengths->micro_batches = scenario.schedule.micro_batches;
+  double flops = 0;
+  for (std::size_t kind = 0; kind < scenario.lengths->lengths.size(); ++kind) {
+    const Scenario one = with_length(scenario, kind);
+    auto costs = costs_of_length(one, setup);
+    if (!costs) return costs.problems();
+    for (std::size_t s = 0; s < costs->stages.size(); ++s) {
+      Bytes& temporary = setup.costs.stages[s].temporary;
+      temporary = std::max(temporary, costs->stages[s].temporary);
+    }
+    lengths->kinds.push_back(*std::move(costs));
+    const auto own = model_flops(one.model->profile, one.micro_batch_size);
+    const auto count = std::count(lengths->kind_of.begin(), lengths->kind_of.end(),
+                                  static_cast<std::uint32_t>(kind));
+    flops += own.value_or(0) * static_cast<double>(count);
+  }
+  setup.mean_flops.reset();
+  if (flops > 0) setup.mean_flops = flops / static_cast<double>(lengths->kind_of.size());
+  setup.costs.lengths = std::move(lengths);
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<LayerCosts>& layers,
                                      TrainingSetup& setup) {
   if (auto refused = add_stage_costs(scenario, layers, setup)) return refused;
   if (const auto min = scenario.min_bucket()) add_buckets(*min, layers, setup);
-  return std::nullopt;
+  return add_lengths(scenario, setup);
 }
 
 std::optional<Diagnostics> set_recomputed(const Scenario& scenario, std::vector<LayerCosts> layers,

@@ -60,6 +60,7 @@ struct TrainingSetup {
   std::uint32_t mini_batches = 1;          ///< The number that the scenario gives.
   double optimizer_state = 0;              ///< Bytes per byte of parameters.
   double gradient_width = 1;               ///< Bytes of gradients per byte of parameters.
+  std::optional<double> mean_flops{};      ///< Of a micro-batch, where lengths differ.
   std::optional<FlopsPerSecond> peak{};    ///< The device's peak in the model's number format.
   CostRates rates{};                       ///< What a throughput means in days and money.
 

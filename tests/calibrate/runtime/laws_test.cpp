@@ -194,6 +194,23 @@ TEST_CASE("a gap before a part of an op is a hand-over like one before an op" *
   CHECK(iteration.hand_over == static_cast<int>(nodes.size()) * std::chrono::microseconds(5));
 }
 
+TEST_CASE("every law holds on real runs of micro-batches of unlike length" *
+          doctest::test_suite("measures")) {
+  for (const std::string schedule : {"1f1b", "gpipe", "zb-h1"}) {
+    CAPTURE(schedule);
+    for (const std::string more : {"", ", recompute: full", ", transfers: blocking"}) {
+      CAPTURE(more);
+      check_laws(subject_of(
+          "version: 1\nmodel: {uniform: {layers: 4, forward: 90 us, backward_input: 80 us, "
+          "backward_weight: 100 us, output: 64 KiB, activation: 512 KiB, parameters: 1 MiB}}\n"
+          "cluster: {devices: 4, link: {latency: 20 us, bandwidth: 2 GB/s}}\n"
+          "plan: {stages: 2, data_parallel: 2}\nschedule: {name: " +
+          schedule + ", micro_batches: 4" + more +
+          "}\ntraining: {micro_batch_lengths: [1, 0.5, 2, 1.5, 2, 2, 1, 0.5]}\n"));
+    }
+  }
+}
+
 TEST_CASE("every law holds on real runs of schedules with chunks and split backwards" *
           doctest::test_suite("measures")) {
   for (const ScheduleRule& rule : chunk_rules()) {

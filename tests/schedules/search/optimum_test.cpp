@@ -63,6 +63,20 @@ OrderTime optimum(const OrderProblem& problem) {
   return best;
 }
 
+/// The problem with micro-batches that are one to four times as long as its own.
+OrderProblem with_unlike_lengths(OrderProblem problem, std::mt19937& random) {
+  std::vector<OrderTime> own(problem.ops());
+  std::vector<OrderTime> lengths;
+  for (std::uint32_t m = 0; m < problem.micro_batches; ++m)
+    lengths.push_back(1 + static_cast<OrderTime>(random() % 4));
+  for (std::uint32_t op = 0; op < own.size(); ++op) {
+    own[op] = lengths[problem.micro_batch_of(op)] *
+              problem.time(problem.kind_of(op), problem.stage_of(op), 0);
+  }
+  problem.own_time = std::move(own);
+  return problem;
+}
+
 TEST_CASE("the search finds the optimum of small questions, and no bound is above it") {
   std::mt19937 random(7);
   int tried = 0;
@@ -72,6 +86,7 @@ TEST_CASE("the search finds the optimum of small questions, and no bound is abov
     for (int i = 0; i < 40; ++i) {
       OrderProblem problem = random_problem(shape, random);
       if (i >= 25) problem = without_flush(std::move(problem), random);
+      if (i % 4 == 3) problem = with_unlike_lengths(std::move(problem), random);
       const OrderTime best = optimum(problem);
       OrderSearchOptions options;
       options.effort = 100'000;

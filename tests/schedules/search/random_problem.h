@@ -64,8 +64,8 @@ inline OrderTime length_of(const OrderProblem& problem, const DeviceOrders& orde
     if (orders[d].empty()) continue;
     const std::uint32_t first = orders[d].front();
     const OrderTime begin =
-        times.end[first] - problem.stages[problem.stage_of(first)]
-                               .time[static_cast<std::size_t>(problem.kind_of(first))];
+        times.end[first] - problem.time(problem.kind_of(first), problem.stage_of(first),
+                                        problem.micro_batch_of(first));
     const bool own = problem.goal == OrderGoal::span;
     length = std::max(length, times.end[orders[d].back()] - (own ? begin : 0) +
                                   (problem.after.empty() ? 0 : problem.after[d]));

@@ -25,13 +25,13 @@ struct SmallCase {
   std::string schedule;
   std::int64_t stages = 1;
   std::int64_t layers = 1;  ///< Layers of each stage.
-  std::string model, cluster, more;
+  std::string model, cluster, more, training;
 
   std::string text(const std::string& counts, const std::string& memory = "") const {
     return fmt::format(
         "version: 1\nmodel: {{layers: [{}]}}\ncluster: {{{}{}}}\nplan: {{stages: {}}}\n"
-        "schedule: {{name: {}, {}, recompute: layers, recompute_layers: {}}}\n",
-        model, cluster, memory, stages, schedule, more, counts);
+        "schedule: {{name: {}, {}, recompute: layers, recompute_layers: {}}}\n{}",
+        model, cluster, memory, stages, schedule, more, counts, training);
   }
 };
 
@@ -62,6 +62,8 @@ SmallCase random_case(std::uint64_t seed) {
   c.cluster = fmt::format("devices: {}, link: {{bandwidth: {} MB/s, latency: {} us}}",
                           shape.devices, 500 * dice.roll(1, 40), 5 * dice.roll(0, 10));
   c.more = fmt::format("micro_batches: {}", shape.devices * dice.roll(2, 4));
+  if (seed % 5 == 0)
+    c.training = "training: {micro_batch_lengths: {mean: 1, spread: 0.5, multiple: 0.25}}\n";
   if (c.schedule.find("loop") != std::string::npos)
     c.more += fmt::format(", chunks: {}", shape.stages / shape.devices);
   return c;

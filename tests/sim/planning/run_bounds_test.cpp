@@ -92,12 +92,15 @@ std::string random_training(std::uint64_t seed) {
   if (recompute == 3) schedule += ", recompute: layers, recompute_layers: fit";
   if (recompute == 4) schedule += ", recompute: layers, recompute_layers: 1";
   if (dice.roll(0, 4) == 0) schedule += ", transfers: blocking";
-  if (dice.roll(0, 4) == 0) schedule += ", slices: 2";
+  const bool sliced = dice.roll(0, 4) == 0;
+  if (sliced) schedule += ", slices: 2";
   if (dice.roll(0, 2) == 0) schedule += fmt::format(", bucket: {} kB", 100 * dice.roll(1, 6));
   if (dice.roll(0, 4) == 0) schedule += ", mini_batches: 2";
   text += fmt::format("schedule: {{{}}}\n", schedule);
-  text += fmt::format("training: {{optimizer_state: {}, zero_stage: {}}}\n", dice.roll(0, 3),
-                      dice.roll(0, 3));
+  const std::int64_t state = dice.roll(0, 3), zero = dice.roll(0, 3);
+  const bool unlike = !sliced && dice.roll(0, 3) == 0;
+  text += fmt::format("training: {{optimizer_state: {}, zero_stage: {}{}}}\n", state, zero,
+                      unlike ? ", micro_batch_lengths: {mean: 1, spread: 0.7}" : "");
   text += fmt::format("overhead: {{per_op: {} us, per_iteration: {} us, hand_over: {} us}}\n",
                       dice.roll(0, 2), dice.roll(0, 20), dice.roll(0, 2));
   return text;
@@ -122,9 +125,10 @@ TEST_CASE("no run beats its bounds") {
     REQUIRE_MESSAGE(bounds, (bounds ? "" : to_text(bounds.problems())));
     ++runs;
     const Outcome& outcome = settled->outcome;
-    misfits += outcome.fits() == false;
+    const bool alike = !scenario->lengths;  // else bounds take each as the shortest
+    misfits += alike && outcome.fits() == false;
     if (!bounds->may_fit) {
-      ++told_misfits;
+      told_misfits += alike ? 1 : 0;
       CHECK(outcome.fits() == false);
       continue;
     }

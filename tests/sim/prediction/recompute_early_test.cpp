@@ -247,12 +247,14 @@ TEST_CASE("what cannot run its forwards again early is refused, with the reason"
             .find("recompute_early is true, but the schedule splits backwards into I and W") !=
         std::string::npos);
   CHECK(refusal_of("name: 1f1b, micro_batches: 4, recompute: full, transfers: blocking")
-            .find("recompute_early is true, and schedule.transfers is blocking") != std::string::npos);
+            .find("recompute_early is true, and schedule.transfers is blocking") !=
+        std::string::npos);
   CHECK(refusal_of("name: pipedream, micro_batches: 4, recompute: full")
             .find("recompute_early is true, but the schedule updates after every backward") !=
         std::string::npos);
   CHECK(refusal_of("name: 1f1b, micro_batches: 4, recompute: full, pairs: overlapped")
-            .find("recompute_early is true, and schedule.pairs is overlapped") != std::string::npos);
+            .find("recompute_early is true, and schedule.pairs is overlapped") !=
+        std::string::npos);
   const Outcome none = outcome_of(
       "version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 2 ms}}\n"
       "cluster: {devices: 2}\nschedule: {name: zb-h1, micro_batches: 4, recompute_early: true}\n");
