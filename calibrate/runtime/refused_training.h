@@ -44,6 +44,14 @@ inline std::optional<Diagnostic> check_for_devices(const Scenario& scenario) {
                        "real kernels are all of one kind",
                        "cluster.devices: 4; --backend synthetic runs any");
   }
+  for (const Layer& layer : scenario.model->graph.layers()) {
+    if (layer.tied_to.empty()) continue;
+    return input_error(scenario.model_mark,
+                       fmt::format("layer '{}' is tied to '{}', and a run with real kernels gives "
+                                   "each layer a table of its own",
+                                   clipped(layer.name), clipped(layer.tied_to)),
+                       "leave `tied` out; --backend synthetic runs any");
+  }
   if (scenario.lengths) {
     return input_error(scenario.lengths->mark,
                        "training.micro_batch_lengths is given, and a run with real kernels has "

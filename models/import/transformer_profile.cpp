@@ -210,6 +210,9 @@ LayerGraph graph_of(const std::vector<LayerDerivation>& derived,
                       layer.kind,
                       {parameter_bytes(layer, options).value()},
                       Bytes{replicated} * bytes_of(options.dtype)});
+    if (layer.borrowed.value() == 0) continue;
+    layers.back().tied_to = names.front();  // the embedding
+    layers.back().tied = {(bytes_of(options.dtype) * layer.borrowed).value()};
   }
   return LayerGraph::chain(std::move(layers));
 }

@@ -51,6 +51,21 @@ const SectionFormat& pass_flops_format() {
   return work;
 }
 
+const SectionFormat& tied_format() {
+  static const SectionFormat tied = {
+      .name = "tied",
+      .text = "The table of another layer that a layer uses, too, such as a head the embedding's.",
+      .keys = {{.name = "to",
+                .values = {text()},
+                .text = "The name of the layer whose table it is.",
+                .required = true},
+               {.name = "parameters",
+                .values = {bytes()},
+                .text = "Of the layer's parameters, those that are this table.",
+                .required = true}}};
+  return tied;
+}
+
 const SectionFormat& selective_format() {
   static const SectionFormat selective = {
       .name = "selective",
@@ -153,6 +168,11 @@ const SectionFormat& layer_format() {
                                            .values = {text()},
                                            .text = "Its name; no two layers share one.",
                                            .required = true});
+    built.keys.push_back(
+        {"tied",
+         {section(&tied_format)},
+         "The table of another layer that it uses, too: devices without that layer hold a copy, "
+         "and the gradients of both are added up before the update."});
     return built;
   }();
   return layer;

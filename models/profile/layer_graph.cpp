@@ -73,6 +73,23 @@ void LayerGraph::share_steps(std::int64_t devices) {
   for (Layer& layer : layers_) layer.stepped_elsewhere = share_volume(layer.replicated, devices);
 }
 
+void LayerGraph::drop_copy(LayerId id) {
+  Layer& layer = layers_[id.value];
+  const auto share = [](Bytes part, Bytes of) {
+    return of.count == 0 ? 0.0 : static_cast<double>(part.count) / static_cast<double>(of.count);
+  };
+  const double stepped = share(layer.stepped_elsewhere, layer.replicated);
+  const double reduced = share(layer.reduced_elsewhere, layer.replicated);
+  layer.parameters -= layer.tied;
+  layer.tied = {};
+  layer.replicated = std::min(layer.replicated, layer.parameters);
+  const auto part = [&](double of_all) {
+    return Bytes{static_cast<std::int64_t>(of_all * static_cast<double>(layer.replicated.count))};
+  };
+  layer.stepped_elsewhere = part(stepped);
+  layer.reduced_elsewhere = part(reduced);
+}
+
 void LayerGraph::share_reduction(LayerId layer, std::int64_t devices) {
   layers_[layer.value].reduced_elsewhere = share_volume(layers_[layer.value].replicated, devices);
 }

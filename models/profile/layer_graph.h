@@ -25,6 +25,11 @@ struct Layer {
   /// The part of `replicated` whose gradients other devices of the group add up over copies of the
   /// stage, see share_reduction().
   Bytes reduced_elsewhere{};
+  /// The layer whose table this layer uses, too, such as the embedding of a tied head; "" = none.
+  std::string tied_to{};
+  /// The part of `parameters` that is a copy of that table; 0 where no copy is needed, see
+  /// drop_copy().
+  Bytes tied{};
 
   Bytes stepped() const { return parameters - stepped_elsewhere; }
   Bytes reduced() const { return parameters - reduced_elsewhere; }
@@ -60,6 +65,9 @@ class LayerGraph {
   /// group has added up their gradients; each device reduces its share with the copies of the
   /// stage. Idempotent.
   void share_reduction(LayerId layer, std::int64_t devices);
+
+  /// Takes the copy of another layer's table from a layer whose devices hold that table anyway.
+  void drop_copy(LayerId layer);
 
   std::size_t size() const { return layers_.size(); }
   const Layer& layer(LayerId id) const { return layers_[id.value]; }

@@ -143,6 +143,57 @@ LayerCosts read_layer_costs(SectionReader& section, Layer& layer, NamedOps& ops,
   return costs;
 }
 
+namespace {
+
+/// Reads whose table a layer uses. Requires: its parameters have been read.
+void read_tied(SectionReader& section, Layer& layer) {
+  auto tied = section.section("tied");
+  if (!tied) return;
+  tied->require("to", "the name of the layer whose table it is");
+  tied->require("parameters", "the size of the table");
+  if (const auto to = tied->text("to")) layer.tied_to = to->value;
+  if (const auto bytes = tied->bytes("parameters")) {
+    layer.tied = bytes->value;
+    if (layer.tied > layer.parameters) {
+      tied->error(
+          bytes->mark,
+          fmt::format("{} is {} B, more than the {} B of the layer's parameters",
+                      tied->path_of("parameters"), layer.tied.count, layer.parameters.count),
+          "of the parameters, those that are the other layer's table");
+    }
+  }
+  tied->finish();
+}
+
+/// Errors: a table of a layer that is not there, that is the layer itself, or that is tied itself
+/// or is smaller.
+void check_tied(const std::vector<Layer>& layers, const std::vector<Mark>& marks,
+                SectionReader& section) {
+  const LayerIds ids = layer_ids(layers);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const Layer& layer = layers[i];
+    if (layer.tied_to.empty()) continue;
+    const auto found = ids.find(layer.tied_to);
+    const Layer* const owner = found == ids.end() ? nullptr : &layers[found->second.value];
+    const auto wrong = [&](const std::string& why) {
+      section.error(marks[i], fmt::format("layer '{}' is tied to '{}', {}", clipped(layer.name),
+                                          clipped(layer.tied_to), why));
+    };
+    if (!owner) {
+      wrong("which is no layer");
+    } else if (owner == &layer) {
+      wrong("which is the layer itself");
+    } else if (!owner->tied_to.empty()) {
+      wrong(fmt::format("which is tied to '{}' itself", clipped(owner->tied_to)));
+    } else if (owner->parameters < layer.tied) {
+      wrong(fmt::format("whose {} B of parameters are less than a table of {} B",
+                        owner->parameters.count, layer.tied.count));
+    }
+  }
+}
+
+}  // namespace
+
 std::optional<LayerList> read_layers(SectionReader& section, std::string_view key, NamedOps& ops,
                                      Diagnostics& problems) {
   const std::size_t problems_before = problems.size();
@@ -156,6 +207,7 @@ std::optional<LayerList> read_layers(SectionReader& section, std::string_view ke
   }
   LayerList list;
   std::map<std::string, int> lines;
+  std::vector<Mark> marks;
   for (std::size_t i = 0; i < nodes->size(); ++i) {
     const YamlNode& node = (*nodes)[i];
     SectionReader layer(node, fmt::format("{}[{}]", section.path_of(key), i), layer_format(),
@@ -164,6 +216,8 @@ std::optional<LayerList> read_layers(SectionReader& section, std::string_view ke
     Layer& named = list.layers.emplace_back();
     if (auto name = layer.text("name")) named.name = name->value;
     list.costs.push_back(read_layer_costs(layer, named, ops, problems));
+    read_tied(layer, named);
+    marks.push_back(layer.mark_of("tied"));
     layer.finish();
     const std::string& name = list.layers.back().name;
     const auto [first, is_new] = lines.emplace(name, layer.mark_of("name").line);
@@ -173,6 +227,7 @@ std::optional<LayerList> read_layers(SectionReader& section, std::string_view ke
                     fmt::format("the first is on line {}", first->second));
     }
   }
+  if (problems.size() == problems_before) check_tied(list.layers, marks, section);
   if (problems.size() != problems_before) return std::nullopt;
   return list;
 }

@@ -30,8 +30,8 @@ struct LayerList {
 LayerCosts read_layer_costs(SectionReader& section, Layer& layer, NamedOps& ops,
                             Diagnostics& problems);
 
-/// Reads the list under `key` of `section`: maps with name and the keys above. Adds all problems;
-/// nullopt = there was one.
+/// Reads the list under `key` of `section`: maps with name, the keys above, and tied. Adds all
+/// problems; nullopt = there was one.
 std::optional<LayerList> read_layers(SectionReader& section, std::string_view key, NamedOps& ops,
                                      Diagnostics& problems);
 

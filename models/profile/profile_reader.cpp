@@ -40,6 +40,11 @@ void compare_layers(const std::vector<Layer>& first, const std::vector<Layer>& o
           "layer '{}' has {} B of replicated parameters here and {} B in the first measurement",
           clipped(first[i].name), other[i].replicated.count, first[i].replicated.count));
     }
+    if (first[i].tied_to != other[i].tied_to || first[i].tied != other[i].tied) {
+      return fail(fmt::format(
+          "layer '{}' is tied to '{}' here and to '{}' in the first measurement",
+          clipped(first[i].name), clipped(other[i].tied_to), clipped(first[i].tied_to)));
+    }
   }
 }
 

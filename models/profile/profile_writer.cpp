@@ -146,6 +146,12 @@ class ProfileWriter {
     if (costs.selective) map.add("selective", selective_pieces(*costs.selective));
     if (layer.parameters != Bytes{}) map.add("parameters", exact_text(layer.parameters));
     if (layer.replicated != Bytes{}) map.add("replicated", exact_text(layer.replicated));
+    if (!layer.tied_to.empty()) {
+      FlowMap tied;
+      tied.add("to", checked_scalar(layer.tied_to));
+      tied.add("parameters", exact_text(layer.tied));
+      map.add("tied", std::move(tied).pieces());
+    }
     return std::move(map).pieces();
   }
 

@@ -148,12 +148,26 @@ OrderBound bound_of_lengths(const OrderProblem& problem) {
   }
   const bool spans = problem.goal == OrderGoal::span;
   OrderBound best = spans ? OrderBound{} : order_bound(shortest);
-  const std::vector<OrderTime> head = shortest.begin_by_device();
+  const auto by_device = problem.stages_by_device();
   const std::vector<OrderTime> work = problem.work_by_device();
   for (std::uint32_t d = 0; d < problem.devices; ++d) {
-    if (head[d] < 0) continue;
+    if (by_device[d].empty()) continue;
     const OrderTime behind = problem.after.empty() ? 0 : problem.after[d];
-    take_larger(best, (spans ? 0 : head[d]) + work[d] + behind, BoundReason::work, d);
+    if (spans) {
+      take_larger(best, work[d] + behind, BoundReason::work, d);
+      continue;
+    }
+    const Chains chains = chains_of(shortest, d);
+    // After its last B (or I) a device runs W's alone, while the stages before go on.
+    OrderTime tail = kEndless;
+    OrderTime weights = 0;
+    for (const std::uint32_t s : by_device[d]) {
+      tail = std::min(tail, chains.tail[s]);
+      for (std::uint32_t m = 0; problem.split && m < problem.micro_batches; ++m)
+        weights += problem.time(OrderKind::weight, s, m);
+    }
+    const OrderTime head = chains.forward[by_device[d].front()];
+    take_larger(best, head + work[d] + std::max(behind, tail - weights), BoundReason::work, d);
   }
   return best;
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
 
 #include "base/bug.h"
 
@@ -88,6 +90,60 @@ void add_overlap(const LayerCosts& layer, StageCost& sum) {
 
 }  // namespace
 
+namespace {
+
+std::size_t stage_of(const Partition& partition, LayerId layer) {
+  for (std::size_t s = 0; s < partition.stages.size(); ++s) {
+    const std::vector<LayerId>& layers = partition.stages[s].layers;
+    if (std::find(layers.begin(), layers.end(), layer) != layers.end()) return s;
+  }
+  PLUMBLINE_CHECK(false, layer.value);
+  return 0;
+}
+
+LayerId owner_of(const LayerGraph& graph, LayerId layer) {
+  const std::string& name = graph.layer(layer).tied_to;
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    if (graph.layer({i}).name == name) return {i};
+  }
+  PLUMBLINE_CHECK(false, name);
+  return {};
+}
+
+/// The tables that stages on different devices hold, one for each layer that others are tied to.
+std::vector<TiedTable> tied_tables(const LayerGraph& graph, const Partition& partition,
+                                   double gradient_width) {
+  std::map<std::uint32_t, TiedTable> tables;  // by the layer whose table it is
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    const Layer& layer = graph.layer({i});
+    if (layer.tied.count == 0 || shares_table(graph, partition, {i})) continue;
+    const LayerId owner = owner_of(graph, {i});
+    TiedTable& table = tables[owner.value];
+    table.stages.push_back(static_cast<std::uint32_t>(stage_of(partition, owner)));
+    table.stages.push_back(static_cast<std::uint32_t>(stage_of(partition, {i})));
+    table.gradients = std::max(table.gradients, gradient_bytes(layer.tied, gradient_width));
+  }
+  std::vector<TiedTable> found;
+  for (auto& [owner, table] : tables) {
+    std::sort(table.stages.begin(), table.stages.end());
+    table.stages.erase(std::unique(table.stages.begin(), table.stages.end()), table.stages.end());
+    found.push_back(std::move(table));
+  }
+  return found;
+}
+
+}  // namespace
+
+bool shares_table(const LayerGraph& graph, const Partition& partition, LayerId layer) {
+  if (graph.layer(layer).tied_to.empty()) return false;
+  const auto devices = [&](LayerId of) {
+    std::vector<DeviceId> sorted = partition.stages[stage_of(partition, of)].devices;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted;
+  };
+  return devices(layer) == devices(owner_of(graph, layer));
+}
+
 StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                        const Partition& partition, double gradient_width) {
   PLUMBLINE_CHECK(costs.size() == graph.size(), costs.size(), graph.size());
@@ -119,6 +175,7 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
     sum.reduced = gradient_bytes(sum.gathered, gradient_width);
     result.stages.push_back(sum);
   }
+  result.tied = tied_tables(graph, partition, gradient_width);
   std::vector<std::uint32_t> last_used(graph.size(), 0);
   std::vector<std::uint32_t> first_used(graph.size(), std::numeric_limits<std::uint32_t>::max());
   for (const LayerEdge& edge : graph.edges()) {

@@ -96,6 +96,13 @@ struct CrossingTensor {
   bool is_kept = false;  ///< Kept with the layer's activation, whatever else is recomputed.
 };
 
+/// A table that several stages on different devices hold. They add up its gradients before they
+/// update.
+struct TiedTable {
+  std::vector<std::uint32_t> stages;  ///< Ascending; two or more.
+  Bytes gradients{};                  ///< On each of their devices.
+};
+
 struct LengthCosts;
 
 /// The costs of all stages. It knows no engine and no order of ops.
@@ -105,6 +112,7 @@ struct StageCosts {
   std::vector<StageSlowdown> slowdowns;  ///< One per stage; empty = no neighbour matters.
   /// The factors of an update while 0, 1, ... neighbours update too; empty = they do not matter.
   std::vector<double> updates_at_once;
+  std::vector<TiedTable> tied;
   /// The costs of micro-batches whose lengths differ, in whose mean those above are; null: all
   /// micro-batches are alike.
   std::shared_ptr<const LengthCosts> lengths;
@@ -142,12 +150,21 @@ struct LengthCosts {
     const std::size_t place = std::size_t{copy} * micro_batches + micro_batch % micro_batches;
     return kind_of[place % kind_of.size()];
   }
-  bool differs_by_copy() const { return kind_of.size() > micro_batches; }
+  bool differs_by_copy() const {
+    for (std::size_t i = micro_batches; i < kind_of.size(); ++i) {
+      if (kind_of[i] != kind_of[i - micro_batches]) return true;
+    }
+    return false;
+  }
 };
 
 /// The bytes of the gradients of parameters, `width` bytes for each byte of them, rounded up. At
 /// most 10^18 B, the limit of a whole model, so that sums stay far from overflow.
 Bytes gradient_bytes(Bytes parameters, double width);
+
+/// Whether a layer stands on the devices of the layer whose table it uses, in whatever order, so
+/// that it needs no copy (as in DualPipe: DeepSeek-AI 2024, section 3.2.1).
+bool shares_table(const LayerGraph& graph, const Partition& partition, LayerId layer);
 
 /// Sums the costs of the layers over the stages of `partition`.
 /// Requires: one entry of `costs` for each layer of the graph.

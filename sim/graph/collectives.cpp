@@ -48,6 +48,22 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
   }
 }
 
+void Wiring::add_tie(const TiedTable& table) {
+  Tie tie{table.stages, {}};
+  for (std::uint32_t copy = 0; copy < graph_.written_copies; ++copy) {
+    std::vector<std::uint32_t> members;
+    for (const std::uint32_t stage : table.stages) {
+      for (const std::uint32_t slot : graph_.stage_slots[stage]) {
+        if (slot % graph_.written_copies == copy) members.push_back(slot);
+      }
+    }
+    std::sort(members.begin(), members.end());
+    members.erase(std::unique(members.begin(), members.end()), members.end());
+    tie.copies.push_back(flat(ActivityKind::all_reduce, members, table.gradients));
+  }
+  ties_.push_back(std::move(tie));
+}
+
 namespace {
 
 /// The bytes that each of r members sends along a ring, and the number of steps.

@@ -218,6 +218,12 @@ double max_nodes_of(const Schedule& schedule, const StageCosts& costs, const Run
     }
     if (options.recompute_early) reducing += shape.micro_batches * options.written_copies();
   }
+  for (const TiedTable& table : costs.tied) {
+    double members = 0;
+    for (const std::uint32_t stage : table.stages)
+      members += static_cast<double>(shape.stage_slots[stage].size());
+    reducing += (members + 2) * options.written_copies();
+  }
   return options.mini_batches *
          (options.written_copies() *
               (static_cast<double>(schedule.issue_order.size()) + crossings * shape.micro_batches) +

@@ -107,6 +107,15 @@ std::vector<std::uint32_t> first_parts(const OpGraph& graph) {
   return firsts;
 }
 
+std::vector<bool> early_forwards(const OpGraph& graph) {
+  std::vector<bool> is_early(graph.size(), false);
+  const std::vector<std::uint32_t> firsts = first_parts(graph);
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    if (graph.activities[node].kind == ActivityKind::backward) is_early[firsts[node]] = true;
+  }
+  return is_early;
+}
+
 std::vector<const Join*> joins_by_node(const OpGraph& graph) {
   std::vector<const Join*> joins(graph.size(), nullptr);
   for (const Join& join : graph.joins) joins[join.node] = &join;

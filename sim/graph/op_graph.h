@@ -257,6 +257,10 @@ std::vector<std::uint32_t> ends_of_pairs(const OpGraph& graph);
 /// node itself.
 std::vector<std::uint32_t> first_parts(const OpGraph& graph);
 
+/// One entry per node: whether it is the F that a B recomputes early. Requires: a graph of a run
+/// that recomputes early.
+std::vector<bool> early_forwards(const OpGraph& graph);
+
 /// The join of each node; null = none. The pointers are valid as long as the graph's joins.
 std::vector<const Join*> joins_by_node(const OpGraph& graph);
 

@@ -294,10 +294,39 @@ void SynchronousRun::write_flush(MiniBatch& mini_batch, std::uint32_t last_micro
   mini_batch.flush =
       writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, std::move(last));
   mini_batch.reduced = mini_batch.flush;
+  const Nodes ties = write_ties(last_micro_batch, mini_batch.flush, reductions);
+  reductions.insert(reductions.end(), ties.begin(), ties.end());
   if (!reductions.empty()) {
     mini_batch.reduced =
         writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, std::move(reductions));
   }
+}
+
+/// Writes the all-reduces of tables that several stages hold. Each begins when the stages have
+/// their gradients, and have added them up over their own replicas and copies. `flush`: kNone where
+/// devices do not wait for each other.
+SynchronousRun::Nodes SynchronousRun::write_ties(std::uint32_t last_micro_batch,
+                                                 std::uint32_t flush, const Nodes& reductions) {
+  Nodes ends;
+  const std::uint32_t copies = options_.written_copies();
+  for (const Wiring::Tie& tie : writer_.wiring().ties()) {
+    for (std::uint32_t copy = 0; copy < copies; ++copy) {
+      Nodes ready;
+      if (flush != kNone) ready.push_back(flush);
+      for (const std::uint32_t stage : tie.stages) {
+        for (const std::uint32_t slot : schedule_.shape.stage_slots[stage]) {
+          const std::uint32_t last = streams_[slot].last[copy];
+          if (flush == kNone && last != kNone) ready.push_back(last);
+        }
+        for (const std::uint32_t node : reductions) {
+          if (writer_.graph().activities[node].stage.value == stage) ready.push_back(node);
+        }
+      }
+      ends.push_back(writer_.add_collective(tie.copies[copy], {tie.stages.back()}, last_micro_batch,
+                                            std::move(ready)));
+    }
+  }
+  return ends;
 }
 
 /// Writes the updates of all stages, each after its own nodes; returns them by stage.
@@ -318,9 +347,15 @@ std::vector<SynchronousRun::Nodes> SynchronousRun::write_updates(std::uint32_t l
 std::uint32_t SynchronousRun::write_own_ends(std::uint32_t first) {
   const std::uint32_t last_micro_batch = schedule_.shape.micro_batches - 1;
   std::vector<Nodes> reductions(schedule_.shape.stages());
-  for (const std::uint32_t node : write_reductions(last_micro_batch))
+  const Nodes all = write_reductions(last_micro_batch);
+  for (const std::uint32_t node : all)
     reductions[writer_.graph().activities[node].stage.value].push_back(node);
   for (Nodes& of_stage : reductions) std::reverse(of_stage.begin(), of_stage.end());
+  const Nodes ties = write_ties(last_micro_batch, kNone, all);
+  for (std::size_t i = 0; i < ties.size(); ++i) {
+    const Wiring::Tie& tie = writer_.wiring().ties()[i / options_.written_copies()];
+    for (const std::uint32_t stage : tie.stages) reductions[stage].push_back(ties[i]);
+  }
   const std::vector<Nodes> updates = write_updates(last_micro_batch, reductions);
   Nodes ends = joined(updates);
   const Nodes gathers = write_gathers(last_micro_batch, updates);

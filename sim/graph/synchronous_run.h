@@ -65,6 +65,7 @@ class SynchronousRun {
                            std::uint32_t gate) const;
   void remember(const Op& op, std::size_t bucket, std::uint32_t node);
   std::uint32_t write_end(std::uint32_t first);
+  Nodes write_ties(std::uint32_t last_micro_batch, std::uint32_t flush, const Nodes& reductions);
   void write_flush(MiniBatch& mini_batch, std::uint32_t last_micro_batch, Nodes reductions);
   std::vector<Nodes> write_updates(std::uint32_t last_micro_batch, const std::vector<Nodes>& after);
   std::uint32_t write_own_ends(std::uint32_t first);

@@ -45,6 +45,7 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   reductions_.resize(shape.stages());
   gathers_.resize(shape.stages());
   for (std::uint32_t s = 0; s < shape.stages(); ++s) add_collectives(s, costs.stages[s]);
+  for (const TiedTable& table : costs.tied) add_tie(table);
   // The resources of moments come after the channels. The number of channels is known only here.
   const auto first_moment = graph_.slots() + static_cast<std::uint32_t>(graph_.channels.size());
   host_ = first_moment;
@@ -59,6 +60,9 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   }
   for (auto& of_stage : gathers_) {
     for (Collective& gather : of_stage) add_moments(gather);
+  }
+  for (Tie& tie : ties_) {
+    for (Collective& of_copy : tie.copies) add_moments(of_copy);
   }
 }
 

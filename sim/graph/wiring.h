@@ -78,6 +78,13 @@ class Wiring {
   /// without buckets. They stand in the order in which a forward needs them. None if not needed.
   const std::vector<Collective>& gathers(StageId stage) const { return gathers_[stage.value]; }
 
+  /// The all-reduces of a table that several stages hold, one for each written copy.
+  struct Tie {
+    std::vector<std::uint32_t> stages;
+    std::vector<Collective> copies;
+  };
+  const std::vector<Tie>& ties() const { return ties_; }
+
   std::uint32_t host() const { return host_; }
 
  private:
@@ -89,6 +96,7 @@ class Wiring {
 
   void add_boundary(std::uint32_t boundary, const StageCosts& costs);
   void add_collectives(std::uint32_t stage, const StageCost& cost);
+  void add_tie(const TiedTable& table);
   /// Adds the data that each member sends around its group, as hops beside the innermost rings.
   /// They use the innermost rings' links if these are within a server. They use the outermost
   /// rings' links if the group spans servers. Otherwise they have links of their own.
@@ -129,6 +137,7 @@ class Wiring {
   std::vector<Boundary> boundaries_;  ///< Entry s stands between stage s and s + 1.
   std::vector<std::vector<Collective>> reductions_;
   std::vector<std::vector<Collective>> gathers_;
+  std::vector<Tie> ties_;
   std::vector<std::array<Overlap, 2>> overlaps_;  ///< Entries for the F and the B of each stage.
   std::map<std::array<std::uint32_t, 3>, std::pair<std::uint32_t, std::uint32_t>> pair_classes_;
   std::uint32_t host_ = 0;

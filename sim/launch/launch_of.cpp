@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/profile/estimate.h"
 #include "models/profile/model_checks.h"
@@ -62,6 +63,10 @@ class LaunchMaker {
     const TransformerOptions& options = *scenario_.transformer;
     launch().config = scenario_.config;
     launch().sequence = options.sequence;
+    if (scenario_.lengths) {
+      launch().sequence = std::llround(scenario_.lengths->longest());
+      note("training.micro_batch_lengths is left out: launchers take one length, here the longest");
+    }
     launch().dtype = name_of(options.dtype);
     launch().fp8 = options.fp8_linear;
     launch().mtp = options.mtp;

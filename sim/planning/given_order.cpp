@@ -245,7 +245,7 @@ std::optional<Diagnostic> check_open_order(const Scenario& scenario) {
     return input_error(
         choice.recompute.early_mark,
         "schedule.recompute_early does not go with the schedule 'auto'",
-        "it searches orders of backwards that recompute when their gradient is there");
+        "schedule.recompute_early: false; the search recomputes when the gradient is there");
   }
   if (choice.overlaps_pairs) {
     return input_error(choice.pairs_mark,

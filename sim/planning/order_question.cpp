@@ -107,7 +107,8 @@ bool gives_split(const TrainingSetup& setup) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (costs[i].split) {
       some = some || costs[i].split->weight.mean.count() > 0;
-    } else if (costs[i].backward.mean.count() > 0 && !(knows && layers[i].parameters.count == 0)) {
+    } else if (costs[i].backward.mean.count() > 0 &&
+               !(knows && layers[i].parameters.count == 0 && layers[i].tied_to.empty())) {
       return false;
     }
   }

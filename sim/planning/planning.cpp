@@ -54,6 +54,11 @@ std::optional<Diagnostic> check_scenario(const Scenario& scenario) {
                        "a planned partition does not go with schedule.slices",
                        "its formula knows whole micro-batches; take partition: balanced");
   }
+  if (scenario.lengths) {
+    return input_error(scenario.lengths->mark,
+                       "a planned partition does not go with training.micro_batch_lengths",
+                       "its formula knows micro-batches of one length; take partition: balanced");
+  }
   if (!scenario.cluster.runs.empty() || scenario.cluster.has_own_links()) {
     return input_error(scenario.cluster_mark,
                        "a planned partition does not go with devices or links that are not alike",

@@ -77,7 +77,7 @@ std::vector<std::vector<StageMemory>> memory_by_count(const Scenario& scenario,
       counts.push_back(static_cast<std::uint32_t>(std::min(count, stage.layers.size())));
     std::vector<LayerCosts> kept = layers;
     keep_others(setup.partition, counts, kept);
-    const StageCosts costs = stage_costs(scenario.model->graph, kept, setup.partition);
+    const StageCosts costs = stage_costs(setup.model->graph, kept, setup.partition);
     by_count.push_back(
         stage_memory(costs, setup.schedule.shape.positions, scenario.schedule.recompute.kind));
   }

@@ -23,12 +23,17 @@ bool has_busy_links(const TrainingSetup& setup) {
                      [](const DeviceRun& run) { return run.link && !run.link->busy.empty(); });
 }
 
+/// Whether all pairs of devices are linked alike.
+bool has_one_link(const Cluster& cluster) {
+  return cluster.levels.size() == 1 && !cluster.has_own_links();
+}
+
 /// Whether the first copy can stand for all. Runs in which copies differ by noise or neighbours are
 /// simulated whole.
 bool one_tells_all(const TrainingSetup& setup) {
   return setup.copies() > 1 && !setup.whole_model() && !setup.noise &&
          setup.costs.slowdowns.empty() && setup.costs.updates_at_once.empty() &&
-         !has_busy_links(setup) &&
+         !has_busy_links(setup) && (setup.costs.tied.empty() || has_one_link(setup.cluster)) &&
          !(setup.costs.lengths && setup.costs.lengths->differs_by_copy()) &&
          copies_are_alike(setup.schedule.shape, setup.devices, setup.cluster, setup.copies());
 }

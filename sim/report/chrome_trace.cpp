@@ -58,7 +58,9 @@ class Writer {
         runs_(runs),
         graph_(run.outcome.graph),
         spans_(run.outcome.trace.spans),
-        out_(out) {}
+        out_(out) {
+    if (p_.setup.rules.recompute_early) is_again_ = early_forwards(graph_);
+  }
 
   void write() {
     name_tracks();
@@ -135,6 +137,8 @@ class Writer {
     return used;
   }
 
+  bool is_again(std::uint32_t node) const { return !is_again_.empty() && is_again_[node]; }
+
   void slice(std::string_view prefix, std::uint32_t node, std::uint32_t slot, std::uint32_t tid,
              SimTime begin, SimTime end) {
     const Activity& activity = graph_.activities[node];
@@ -142,9 +146,11 @@ class Writer {
     put("{{\"ph\":\"X\",\"name\":\"{}{}\",\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}"
         ","
         "\"args\":{{\"op\":\"{}\",\"stage\":{},\"waited for\":\"{}\",\"bytes\":{}}}}},\n",
-        prefix, slice_name(activity), is_compute(activity.kind) ? "compute" : "transfer",
-        process(slot), tid, at(begin), Microseconds{end - begin}, to_text(activity),
-        activity.stage.value, by == kNobody ? "the start" : to_text(graph_.activities[by]),
+        prefix,
+        is_again(node) ? fmt::format("R {}", activity.micro_batch.value) : slice_name(activity),
+        is_compute(activity.kind) ? "compute" : "transfer", process(slot), tid, at(begin),
+        Microseconds{end - begin}, to_text(activity), activity.stage.value,
+        by == kNobody ? "the start" : to_text(graph_.activities[by]),
         graph_.cost(node).bytes.count);
   }
 
@@ -236,6 +242,7 @@ class Writer {
   std::uint32_t runs_;
   const OpGraph& graph_;
   const std::vector<Span>& spans_;
+  std::vector<bool> is_again_;  ///< By node; empty: no F is recomputed early.
   fmt::memory_buffer& out_;
 };
 

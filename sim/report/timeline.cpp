@@ -31,9 +31,10 @@ struct Ink {
 };
 
 const Ink& ink(Shown kind) {
-  static constexpr std::array<Ink, 7> inks = {{{"░", 'f', "34", "forward"},
+  static constexpr std::array<Ink, 8> inks = {{{"░", 'f', "34", "forward"},
                                                {"▓", 'B', "32", "backward"},
                                                {"▚", 'W', "36", "weight gradient"},
+                                               {"▒", 'r', "34", "forward again"},
                                                {"■", 'U', "35", "update"},
                                                {"═", '=', "33", "transfer"},
                                                {"╌", '~', "31", "waiting for communication"},
@@ -65,7 +66,9 @@ bool waits(IdleCause cause) {
 class Painter {
  public:
   Painter(const Outcome& p, std::size_t columns)
-      : graph_(p.graph), trace_(p.trace), makespan_(p.metrics.makespan), columns_(columns) {}
+      : graph_(p.graph), trace_(p.trace), makespan_(p.metrics.makespan), columns_(columns) {
+    if (p.setup.rules.recompute_early) is_again_ = early_forwards(p.graph);
+  }
 
   TimelineCells paint() {
     TimelineCells rows;
@@ -95,7 +98,9 @@ class Painter {
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       const ActivityKind kind = graph_.activities[*node].kind;
       if (!is_part(kind)) op = *node;
-      fill(row, trace_.spans[*node].begin, end_of(*node), {kind_of(op_of(kind)), op, {}});
+      const bool is_again = !is_again_.empty() && is_again_[*node];
+      fill(row, trace_.spans[*node].begin, end_of(*node),
+           {is_again ? Shown::recompute : kind_of(op_of(kind)), op, {}});
     }
     add_shares(row, nodes);
     return row;
@@ -141,6 +146,7 @@ class Painter {
   const Trace& trace_;
   Duration makespan_;
   std::size_t columns_;
+  std::vector<bool> is_again_;  ///< By node; empty: none is.
 };
 
 /// The number of columns, at most `max`, with which all ops begin and end between columns. If that

@@ -18,6 +18,7 @@ enum class Shown : std::uint8_t {
   forward,
   backward,         ///< B, or I if the backward is split.
   backward_weight,  ///< W.
+  recompute,        ///< A forward again, before its B has its gradient.
   update,
   transfer,  ///< A blocking transfer, which holds the device.
   waiting,   ///< Idle for a transfer, for the other end of a transfer, or for an all-reduce.

@@ -26,15 +26,17 @@ inline constexpr double kLongestLength = 1e8;
 /// The lengths as the user wrote them: one by one, or to be drawn.
 struct LengthChoice {
   Mark mark;
-  std::optional<std::vector<double>> list;
-  double mean = 1;
-  double spread = 0;               ///< The standard deviation over the mean.
-  std::optional<double> longest;   ///< Longer ones are cut.
-  std::optional<double> multiple;  ///< Drawn lengths are rounded up to multiples of it.
+  std::optional<std::vector<Marked<double>>> list;
+  std::string list_path;  ///< The key of the list, for messages.
+  Marked<double> mean{1, {}};
+  double spread = 0;                        ///< The standard deviation over the mean.
+  std::optional<Marked<double>> longest{};  ///< Longer ones are cut.
+  /// Drawn lengths are rounded up to multiples of it; nothing: to the nearest 32nd of the model's.
+  std::optional<Marked<double>> multiple{};
   std::uint64_t seed = 1;
-  bool ascending = false;            ///< Each copy runs its shortest first.
-  bool descending = false;           ///< Or its longest.
-  std::optional<Marked<double>> of;  ///< The length that the model's times are for.
+  bool ascending = false;              ///< Each copy runs its shortest first.
+  bool descending = false;             ///< Or its longest.
+  std::optional<Marked<double>> of{};  ///< The length that the model's times are for.
 };
 
 /// Reads `micro_batch_lengths` of the training section, if it is there.
@@ -53,13 +55,15 @@ struct MicroBatchLengths {
   double mean() const;
   /// The shortest of the lengths that is not below the mean.
   double usual() const;
+  double longest() const { return lengths.back(); }
 };
 
 /// Decides the lengths of `micro_batches` in each of `copies` pipelines. `of`: the tokens of a
-/// sample of the model, if it is known. A list has a length for each micro-batch, in all copies the
-/// same, or one for each of every copy, copy after copy. Drawn lengths are log-normal, and differ
-/// between copies. Errors: a list of another size; lengths of 0; more than kMaxLengths different
-/// ones; lengths that cannot be of a model that does not say its own.
+/// sample of the model, if they are known; lengths are then whole. A list has a length for each
+/// micro-batch, in all copies the same, or one for each of every copy, copy after copy. Drawn
+/// lengths are log-normal, scaled to the mean that is asked for, and differ between copies. Errors:
+/// a list of another size; a length of 0, or of more than a thousand times the model's, or of less
+/// than a thousandth; more than kMaxLengths different ones.
 Result<MicroBatchLengths> decide_lengths(const LengthChoice& choice, std::optional<std::int64_t> of,
                                          std::int64_t micro_batches, std::int64_t copies);
 

@@ -94,14 +94,6 @@ RecomputeChoice read_recomputation(SectionReader& schedule) {
   if (const auto early = schedule.boolean("recompute_early")) {
     choice.early = early->value;
     choice.early_mark = early->mark;
-    if (choice.early && by_layer(choice.kind)) {
-      schedule.error(early->mark,
-                     fmt::format("schedule.recompute_early goes with recompute: full, and "
-                                 "schedule.recompute is {}",
-                                 name(choice.kind)),
-                     "each layer recomputes its activations right before its own backward, which "
-                     "has waited for its gradient");
-    }
   }
   return choice;
 }

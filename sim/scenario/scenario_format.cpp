@@ -263,7 +263,9 @@ const SectionFormat& schedule_format() {
             {boolean()},
             "With recompute: full, whether a stage recomputes its forward as soon as its device is "
             "free, while the gradient is on its way, as torchgpipe does; false: when the gradient "
-            "has come.",
+            "has come. Not for split backwards, blocking transfers, overlapped pairs, pipedream "
+            "and "
+            "auto.",
             "false"},
            {"offload",
             {real(1)},
@@ -294,17 +296,23 @@ const SectionFormat& lengths_format() {
       .name = "micro_batch_lengths",
       .text = "Lengths of micro-batches, one by one or drawn from a log-normal distribution.",
       .keys = {
-          {"lengths", {list({real(kLongestLength)}, 1)}, "The lengths, one by one."},
-          {"mean", {real(kLongestLength)}, "The mean of drawn lengths."},
+          {"lengths",
+           {list({real(kLongestLength)}, 1)},
+           "The lengths, one by one, each above 0; at most 1000 different ones."},
+          {"mean",
+           {real(kLongestLength)},
+           "The mean of drawn lengths, above 0; they are scaled to it."},
           {"spread",
            {real(kMaxSpread)},
            "The standard deviation of drawn lengths over their mean.",
            "0"},
-          {"longest", {real(kLongestLength)}, "Drawn lengths above are cut to this one."},
+          {"longest",
+           {real(kLongestLength)},
+           "Drawn lengths above are cut to this one, before rounding; the mean or more."},
           {"multiple",
            {real(kLongestLength)},
-           "Drawn lengths are rounded up to multiples of this, as padding does; absent: a 32nd of "
-           "the model's length."},
+           "Drawn lengths are rounded up to multiples of this, as padding does; absent: they are "
+           "rounded to a 32nd of the model's length; 0: not at all."},
           {"seed", {count(0)}, "What the random numbers start from.", "1"},
           {"sort",
            {words({"as-given", "ascending", "descending"})},
@@ -341,10 +349,11 @@ const SectionFormat& training_format() {
             "The tokens of a sample, of a model that does not say so itself."},
            {"micro_batch_lengths",
             {list({real(kLongestLength)}, 1), section(&lengths_format)},
-            "Micro-batches of unlike length, such as packed documents: the tokens of a sample of "
-            "each micro-batch of a mini-batch, or how many times as long it is as the model's, "
-            "which then does not say its tokens. A list for every copy alike, or for one copy "
-            "after the other. Absent: all are as long as the model's."},
+            "The lengths of a mini-batch's micro-batches, where documents are not packed to one "
+            "size: "
+            "the tokens of a sample of each. If the model does not say its tokens, lengths are "
+            "multiples of the model's length. A list for every copy alike, or for one copy after "
+            "the other. Absent: all are as long as the model's."},
            {"optimizer_state",
             {real(1000)},
             "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2. Absent: 0, or "

@@ -320,6 +320,7 @@ class ScenarioResolver {
       scenario_.rates.per_sample = std::max<std::int64_t>(1, std::llround(decided->mean()));
     if (written_.only_length) return;
     scenario_.notes.push_back(note_on(*decided, written_.transformer.has_value()));
+    if (decided->lengths.size() == 1) return;
     scenario_.lengths = std::make_shared<const MicroBatchLengths>(*std::move(decided));
   }
 

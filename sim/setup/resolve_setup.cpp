@@ -65,6 +65,17 @@ void note_unreduced(const Scenario& scenario, TrainingSetup& setup) {
       "schedule.bucket does nothing here: each stage is on one device, and nothing is reduced");
 }
 
+void note_unsummed(const Scenario& scenario, TrainingSetup& setup) {
+  if (!scenario.schedule.asynchronous()) return;
+  for (const Layer& layer : setup.model->graph.layers()) {
+    if (layer.tied.count == 0) continue;
+    return setup.notes.push_back(fmt::format(
+        "layer '{}' is tied to '{}' on another device: without a flush, their gradients are not "
+        "added up",
+        clipped(layer.name), clipped(layer.tied_to)));
+  }
+}
+
 /// Adds the versions of weights that each stage keeps.
 void add_versions(const Scenario& scenario, TrainingSetup& setup) {
   setup.weights = weight_versions(setup.schedule, scenario.schedule.updates);
@@ -180,6 +191,8 @@ std::optional<Diagnostics> add_stages(const Scenario& scenario, const Partition*
     if (!kind) return kind.problems();
   }
   layers = on_their_devices(scenario, costs, setup.partition);
+  share_tables(setup);
+  note_unsummed(scenario, setup);
   setup.stages_raised_from = scenario.plan.stages_raised_from;
   auto recomputed = recomputed_layers(scenario.schedule.recompute, setup.partition);
   if (!recomputed) return recomputed.problems();

@@ -4,6 +4,7 @@
 #include "sim/setup/setup_costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -52,7 +53,7 @@ std::vector<std::uint32_t> max_kept(const Scenario& scenario, const Schedule& sc
 /// neighbours.
 std::optional<Diagnostics> add_stage_costs(const Scenario& scenario,
                                            std::vector<LayerCosts>& layers, TrainingSetup& setup) {
-  const LayerGraph& graph = scenario.model->graph;
+  const LayerGraph& graph = setup.model->graph;
   const Profile& profile = scenario.model->profile;
   std::vector<std::uint32_t> neighbours(setup.partition.stages.size(), 0);
   if (scenario.neighbours_slow) neighbours = neighbours_of_stages(setup);
@@ -109,16 +110,41 @@ Result<DeviceCosts> layer_costs(const Scenario& scenario, TrainingSetup& setup) 
   return costs;
 }
 
+namespace {
+
+/// Leaves the update of a table out of the layers that use it on its own devices.
+void update_tables_once(const LayerGraph& graph, const Partition& partition,
+                        std::vector<LayerCosts>& layers) {
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    const Layer& layer = graph.layer({i});
+    if (layer.tied.count == 0 || !shares_table(graph, partition, {i})) continue;
+    Duration& update = layers[i].update.mean;
+    const double rest = static_cast<double>((layer.parameters - layer.tied).count) /
+                        static_cast<double>(layer.parameters.count);
+    update = Duration{std::llround(rest * static_cast<double>(update.count()))};
+  }
+}
+
+}  // namespace
+
 std::vector<LayerCosts> on_their_devices(const Scenario& scenario, const DeviceCosts& costs,
                                          const Partition& partition) {
   std::vector<LayerCosts> layers = costs.front();
-  if (costs.size() == 1) return layers;
-  for (std::size_t s = 0; s < partition.stages.size(); ++s) {
+  for (std::size_t s = 0; costs.size() > 1 && s < partition.stages.size(); ++s) {
     const auto kind = kind_of_stage(scenario, s, partition.stages[s].devices);
     for (const LayerId layer : partition.stages[s].layers)
       layers[layer.value] = costs[*kind][layer.value];
   }
+  update_tables_once(scenario.model->graph, partition, layers);
   return layers;
+}
+
+void share_tables(TrainingSetup& setup) {
+  for (std::uint32_t i = 0; i < setup.model->graph.size(); ++i) {
+    const bool has_copy = setup.model->graph.layer({i}).tied.count > 0;
+    if (has_copy && shares_table(setup.model->graph, setup.partition, {i}))
+      setup.model.edit().graph.drop_copy({i});
+  }
 }
 
 namespace {
@@ -133,6 +159,56 @@ Result<StageCosts> costs_of_length(const Scenario& scenario, const TrainingSetup
   split_backwards(one, layers);
   if (auto refused = add_costs(scenario, layers, one)) return *refused;
   return std::move(one.costs);
+}
+
+/// The mean of a time, or of seconds, over all micro-batches.
+class MeanOfLengths {
+ public:
+  explicit MeanOfLengths(const LengthCosts& lengths) : lengths_(lengths) {}
+
+  template <class Value>
+  double of(Value&& value) const {
+    double sum = 0;
+    for (const std::uint32_t kind : lengths_.kind_of) sum += value(lengths_.kinds[kind]);
+    return sum / static_cast<double>(lengths_.kind_of.size());
+  }
+  template <class Value>
+  Duration time(Value&& value) const {
+    return Duration{std::llround(
+        of([&](const StageCosts& costs) { return static_cast<double>(value(costs).count()); }))};
+  }
+
+ private:
+  const LengthCosts& lengths_;
+};
+
+/// Gives the stages the mean times and activations of all micro-batches. What was the sum of I and
+/// W still is.
+void take_mean(const LengthCosts& lengths, StageCosts& costs) {
+  const MeanOfLengths mean(lengths);
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    StageCost& stage = costs.stages[s];
+    const bool is_sum = stage.backward == stage.backward_input + stage.backward_weight;
+    for (Duration StageCost::*const time :
+         {&StageCost::forward, &StageCost::backward, &StageCost::backward_input,
+          &StageCost::backward_weight, &StageCost::again})
+      stage.*time = mean.time([&](const StageCosts& one) { return one.stages[s].*time; });
+    if (is_sum) stage.backward = stage.backward_input + stage.backward_weight;
+    for (double SentTimes::*const sent :
+         {&SentTimes::forward, &SentTimes::backward, &SentTimes::backward_input,
+          &SentTimes::backward_weight, &SentTimes::again})
+      stage.sent.*sent = mean.of([&](const StageCosts& one) { return one.stages[s].sent.*sent; });
+    stage.activation = {std::llround(mean.of([&](const StageCosts& one) {
+      return static_cast<double>(one.stages[s].activation.count);
+    }))};
+    for (std::size_t b = 0; b < stage.buckets.size(); ++b) {
+      for (Duration Bucket::*const time :
+           {&Bucket::forward, &Bucket::backward, &Bucket::backward_weight, &Bucket::again}) {
+        stage.buckets[b].*time =
+            mean.time([&](const StageCosts& one) { return one.stages[s].buckets[b].*time; });
+      }
+    }
+  }
 }
 
 /// Adds the costs of each length. A device needs the room for the longest.
@@ -156,6 +232,7 @@ std::optional<Diagnostics> add_lengths(const Scenario& scenario, TrainingSetup& 
                                   static_cast<std::uint32_t>(kind));
     flops += own.value_or(0) * static_cast<double>(count);
   }
+  take_mean(*lengths, setup.costs);
   setup.mean_flops.reset();
   if (flops > 0) setup.mean_flops = flops / static_cast<double>(lengths->kind_of.size());
   setup.costs.lengths = std::move(lengths);

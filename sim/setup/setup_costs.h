@@ -19,9 +19,14 @@ namespace plumbline {
 /// errors, notes on slices. Errors: costs whose sums do not fit into 64 bits.
 Result<DeviceCosts> layer_costs(const Scenario& scenario, TrainingSetup& setup);
 
-/// The costs of each layer on the devices of its stage.
+/// The costs of each layer on the devices of its stage. A layer that uses another one's table there
+/// does not update it again.
 std::vector<LayerCosts> on_their_devices(const Scenario& scenario, const DeviceCosts& costs,
                                          const Partition& partition);
+
+/// Takes the copies of tables from layers whose devices hold these tables anyway. Requires: the
+/// partition.
+void share_tables(TrainingSetup& setup);
 
 /// Adds the costs of stages, which depend on the order of their ops, their slow-down by neighbours,
 /// and their buckets. Requires: partition and schedule. Errors: costs whose sums do not fit into 64

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "schedules/order/check.h"
 #include "schedules/order/pairs.h"
@@ -75,6 +76,9 @@ std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, Traini
   setup.rules.mini_batches = 1;
   setup.steady_window =
       steady_window(setup.replicas, choice.updates, given_warm_up(scenario, setup.replicas.size()));
+  if (scenario.lengths)  // all lengths come once in each mini-batch
+    setup.steady_window.multiple =
+        std::lcm(setup.steady_window.multiple, std::uint32_t{choice.micro_batches});
   const std::int64_t min = setup.steady_window.min_run();
   if (for_run && micro_batches < min) {
     setup.notes.push_back(

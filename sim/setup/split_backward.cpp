@@ -77,7 +77,8 @@ AssumedSplit split_backwards(const TrainingSetup& setup, std::vector<LayerCosts>
   for (std::uint32_t i = 0; i < layers.size(); ++i) {
     LayerCosts& layer = layers[i];
     if (layer.split || layer.backward.mean.count() == 0) continue;
-    if (knows && setup.model->graph.layer({i}).parameters.count == 0) {
+    const Layer& of_graph = setup.model->graph.layer({i});
+    if (knows && of_graph.parameters.count == 0 && of_graph.tied_to.empty()) {
       ++assumed.without_weights;
     } else {
       halve(layer);

@@ -57,7 +57,7 @@ std::string text_of(const Unlike& u) {
         i == 0 ? "" : ", ", i, u.forward[i], u.input[i], u.weight[i], u.activation[i], u.output[i]);
   }
   std::vector<double> lengths;
-  for (const std::int64_t quarter : u.quarters) lengths.push_back(0.25 * quarter);
+  for (const std::int64_t quarter : u.quarters) lengths.push_back(0.25 * static_cast<double>(quarter));
   return fmt::format(
       "version: 1\nmodel: {{layers: [{}]}}\ncluster: {{devices: {}, link: {{latency: {} us}}}}\n"
       "plan: {{stages: {}, data_parallel: {}}}\nschedule: {{name: {}, micro_batches: {}{}{}}}\n"
@@ -291,21 +291,21 @@ TEST_CASE("of a config.json each length has layers of its own") {
 
 TEST_CASE("drawn lengths have the mean and the spread that are asked for") {
   LengthChoice choice;
-  choice.mean = 2000;
+  choice.mean.value = 2000;
   choice.spread = 0.5;
-  choice.multiple = 0;
+  choice.multiple = Marked<double>{0, {}};
   const auto drawn = decide_lengths(choice, 4096, 100, 10);
   REQUIRE(drawn);
   CHECK(drawn->kind_of.size() == 1000);
-  CHECK(drawn->mean() == close_to(2000, 0.05));
+  CHECK(drawn->mean() == close_to(2000, 0.001));  // of whole tokens
   double squares = 0;
   for (const std::uint32_t kind : drawn->kind_of) {
     const double off = drawn->lengths[kind] - drawn->mean();
     squares += off * off;
   }
   CHECK(std::sqrt(squares / 1000) == close_to(1000, 0.1));
-  choice.multiple = 128;
-  choice.longest = 4096;
+  choice.multiple = Marked<double>{128, {}};
+  choice.longest = Marked<double>{4096, {}};
   const auto padded = decide_lengths(choice, 4096, 100, 10);
   REQUIRE(padded);
   for (const double length : padded->lengths) CHECK(std::fmod(length, 128) == 0);
@@ -316,9 +316,40 @@ TEST_CASE("drawn lengths have the mean and the spread that are asked for") {
   CHECK(decide_lengths(choice, 4096, 100, 10)->kind_of != padded->kind_of);
 }
 
+TEST_CASE("drawn lengths have their mean for any number of micro-batches") {
+  LengthChoice choice;
+  choice.mean.value = 1;
+  choice.spread = 0.8;
+  choice.multiple = Marked<double>{0, {}};
+  for (const std::int64_t micro_batches : {1, 2, 3, 8, 64}) {
+    const auto lengths = decide_lengths(choice, std::nullopt, micro_batches, 1);
+    REQUIRE(lengths);
+    CHECK(lengths->mean() == close_to(1, 1e-12));
+  }
+}
+
+TEST_CASE("the steady state of a pipedream is that of whole mini-batches") {
+  const auto period = [](const std::string& mini_batches, const std::string& sort) {
+    return outcome_of(
+               "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms}}\n"
+               "cluster: {devices: 4}\nschedule: {name: pipedream, micro_batches: 8, "
+               "mini_batches: " +
+               mini_batches +
+               "}\ntraining: {micro_batch_lengths: {lengths: [1, 2, 0.5, 0.5, "
+               "1, 1, 0.5, 1.5], sort: " +
+               sort + "}}\n")
+        .iteration_time_s;
+  };
+  for (const char* const sort : {"as-given", "ascending", "descending"}) {
+    CAPTURE(sort);
+    CHECK(period("1", sort) == close_to(period("40", sort), 0.02));
+  }
+}
+
 TEST_CASE("sorted lengths are sorted in each copy") {
   LengthChoice choice;
-  choice.list = std::vector<double>{3, 1, 2, 2, 4, 1};
+  choice.list.emplace();
+  for (const double length : {3, 1, 2, 2, 4, 1}) choice.list->push_back({length, {}});
   choice.ascending = true;
   const auto up = decide_lengths(choice, std::nullopt, 3, 2);
   REQUIRE(up);
@@ -338,8 +369,14 @@ TEST_CASE("wrong lengths are refused, with the reason") {
   CHECK(error_of("[1, 2, 3, 4]").empty());
   CHECK(error_of("[1, 2, 3, 4, 1, 2, 3, 4]").empty());
   says(error_of("[1, 2, 3]"), "has 3 lengths, and a mini-batch has 4 micro-batches in each of 2");
-  says(error_of("[1, 2, 3, 0]"), "has the length 0");
-  says(error_of("[1, 2, 3, 4096]"), "the model does not say which length its times are for");
+  says(error_of("[1, 2, 3, 0]"), "training.micro_batch_lengths[3] is 0");
+  says(error_of("[1, 2, 3, 4096]"), "micro_batch_lengths[3] is 4096, but the model does not say");
+  says(error_of("{mean: 2048, spread: 0.5}"), "mean is 2048, but the model does not say");
+  says(error_of("{mean: 0}"), "micro_batch_lengths.mean is 0");
+  says(error_of("{mean: 2, longest: 1}"), "longest is 1, below the mean of 2");
+  says(error_of("{mean: 1, multiple: 5000}"), "but the model does not say which length");
+  says(error_of("{lengths: [1, 1, 1, 1], of: 0}"), "micro_batch_lengths.of is 0");
+  says(error_of("{lengths: [9, 1, 1, 1], of: 0.001}"), "more than a thousand times `of`");
   says(error_of("{lengths: [1, 2, 3, 4], mean: 3}"), "mean stands beside lengths");
   says(error_of("{spread: 2}"), "mean is missing");
   says(error_of("[1, 2, 3, 4]", ", slices: 2"), "stands beside schedule.slices");
