@@ -57,7 +57,8 @@ std::string text_of(const Unlike& u) {
         i == 0 ? "" : ", ", i, u.forward[i], u.input[i], u.weight[i], u.activation[i], u.output[i]);
   }
   std::vector<double> lengths;
-  for (const std::int64_t quarter : u.quarters) lengths.push_back(0.25 * static_cast<double>(quarter));
+  for (const std::int64_t quarter : u.quarters)
+    lengths.push_back(0.25 * static_cast<double>(quarter));
   return fmt::format(
       "version: 1\nmodel: {{layers: [{}]}}\ncluster: {{devices: {}, link: {{latency: {} us}}}}\n"
       "plan: {{stages: {}, data_parallel: {}}}\nschedule: {{name: {}, micro_batches: {}{}{}}}\n"
