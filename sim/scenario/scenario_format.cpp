@@ -12,6 +12,7 @@
 #include "schedules/stages/recompute.h"
 #include "sim/scenario/cluster_section.h"
 #include "sim/scenario/goodput_section.h"
+#include "sim/scenario/micro_batch_lengths.h"
 #include "sim/scenario/model_section.h"
 #include "sim/scenario/noise.h"
 #include "sim/scenario/plan.h"

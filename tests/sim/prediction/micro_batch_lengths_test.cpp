@@ -154,7 +154,9 @@ Slow slow_run(const Unlike& u, const OpLists& lists, std::int64_t copy) {
   for (std::size_t d = 0; d < lists.size(); ++d) {
     std::map<std::int64_t, std::int64_t> changes;  // at an instant only the sum counts
     for (const auto& [key, span] : spans) {
-      const auto& [kind, s, m] = key;
+      const OpKind kind = std::get<0>(key);
+      const std::uint32_t s = std::get<1>(key);
+      const std::uint32_t m = std::get<2>(key);
       if (device_of[s] != d || kind != OpKind::forward) continue;
       const auto end = u.splits() ? spans.at({OpKind::backward_weight, s, m}).second
                                   : spans.at({OpKind::backward, s, m}).second;
