@@ -23,16 +23,15 @@ constexpr std::uint8_t kBegunBackward = 8;
 
 }  // namespace
 
-Ledger::Ledger(const RunPlan& plan, std::uint32_t slot) : plan_(plan), slot_(slot) {
-  const MemoryByLength memory(plan.setup.costs, plan.setup.schedule.shape.positions,
-                              plan.setup.rules.recompute);
+Ledger::Ledger(const RunPlan& plan, std::uint32_t slot)
+    : plan_(plan),
+      slot_(slot),
+      memory_(plan.setup.costs, plan.setup.schedule.shape.positions, plan.setup.rules.recompute) {
   for (std::uint32_t s = 0; s < plan.graph.stage_slots.size(); ++s) {
     const auto& slots = plan.graph.stage_slots[s];
     if (std::find(slots.begin(), slots.end(), slot) == slots.end()) continue;
     Stage& stage = stages_.emplace_back();
     stage.stage = s;
-    for (std::uint32_t kind = 0; kind < memory.kinds(); ++kind)
-      stage.memory.push_back(memory.of(kind)[s]);
   }
   for (const Op& op : plan.setup.schedule.issue_order) {
     if (op.kind != OpKind::backward_input) continue;
@@ -47,10 +46,9 @@ Ledger::Ledger(const RunPlan& plan, std::uint32_t slot) : plan_(plan), slot_(slo
 }
 
 const StageMemory& Ledger::memory_of(const Stage& stage, std::uint32_t node) const {
-  const auto& lengths = plan_.setup.costs.lengths;
-  if (!lengths) return stage.memory.front();
   const std::uint32_t copy = slot_ % plan_.graph.written_copies;
-  return stage.memory[lengths->kind(plan_.graph.activities[node].micro_batch.value, copy)];
+  const std::uint32_t kind = memory_.kind(plan_.graph.activities[node].micro_batch.value, copy);
+  return memory_.of(kind)[stage.stage];
 }
 
 void Ledger::restart() {
@@ -201,6 +199,7 @@ void Ledger::begin_one(std::uint32_t node, RealTime at) {
 void Ledger::end_one(std::uint32_t node, RealTime at) {
   const Activity& activity = plan_.graph.activities[node];
   Stage& stage = stage_of(node);
+  const StageMemory& memory = memory_of(stage, node);
   std::uint8_t& done = stage.done[activity.micro_batch.value];
   switch (activity.kind) {
     case ActivityKind::forward:
@@ -212,11 +211,9 @@ void Ledger::end_one(std::uint32_t node, RealTime at) {
     case ActivityKind::backward:
     case ActivityKind::backward_weight:
       own_.push_back({at, node,
-                      Bytes{} - (activity.kind == ActivityKind::backward
-                                     ? memory_of(stage, node).done
-                                     : memory_of(stage, node).done_by_weight),
-                      Bytes{} - memory_of(stage, node).received(),
-                      memory_of(stage, node).first_of_position ? -1 : 0});
+                      Bytes{} - (activity.kind == ActivityKind::backward ? memory.done
+                                                                         : memory.done_by_weight),
+                      Bytes{} - memory.received(), memory.first_of_position ? -1 : 0});
       break;
     case ActivityKind::update:
       ++stage.newest;

@@ -58,7 +58,6 @@ class Ledger {
   struct Stage {
     std::uint32_t stage = 0;
     bool splits = false;                   ///< Whether its backward is split into I and W.
-    std::vector<StageMemory> memory;       ///< For micro-batches of each length.
     std::vector<std::uint8_t> done;        ///< The passes done, per micro-batch; see the source.
     std::uint32_t newest = 0;              ///< The newest version of the weights.
     std::vector<std::uint32_t> uses_left;  ///< Per version: F and B that still use it here.
@@ -81,6 +80,7 @@ class Ledger {
 
   const RunPlan& plan_;
   std::uint32_t slot_;
+  MemoryByLength memory_;
   std::vector<Stage> stages_;
   std::map<std::uint32_t, std::uint32_t> second_of_, first_of_;  ///< For this device's pairs.
   std::vector<Change> own_;                                      ///< Written by its thread.

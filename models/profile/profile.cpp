@@ -161,31 +161,71 @@ void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices) {
   }
 }
 
+namespace {
+
+/// Changes all parts of a time.
+template <class Change>
+void change_all(MeasuredTime& time, const Change& change) {
+  change(time.mean);
+  for (std::optional<Duration>* const part : {&time.q1, &time.median, &time.q3}) {
+    if (*part) change(**part);
+  }
+}
+
+/// Changes each of a layer's times that grows with the micro-batch. What was the sum of I and W
+/// still is.
+template <class Change>
+void change_passes(LayerCosts& layer, const Change& change) {
+  const bool is_sum =
+      layer.split && layer.backward.mean == layer.split->input.mean + layer.split->weight.mean;
+  change_all(layer.forward, change);
+  change_all(layer.backward, change);
+  change(layer.skipped);
+  if (layer.split) {
+    change_all(layer.split->input, change);
+    change_all(layer.split->weight, change);
+  }
+  if (is_sum) layer.backward.mean = layer.split->input.mean + layer.split->weight.mean;
+  if (layer.selective) change_all(layer.selective->forward, change);
+}
+
+}  // namespace
+
 void speed_up(std::vector<LayerCosts>& layers, double speed) {
   PLUMBLINE_CHECK(speed > 0, speed);
   if (speed == 1) return;
   const auto faster = [&](Duration& time) {
     time = Duration{std::llround(static_cast<double>(time.count()) / speed)};
   };
-  const auto all_faster = [&](MeasuredTime& time) {
-    faster(time.mean);
-    for (std::optional<Duration>* const part : {&time.q1, &time.median, &time.q3}) {
-      if (*part) faster(**part);
-    }
-  };
   for (LayerCosts& layer : layers) {
-    const bool is_sum =
-        layer.split && layer.backward.mean == layer.split->input.mean + layer.split->weight.mean;
-    all_faster(layer.forward);
-    all_faster(layer.backward);
-    all_faster(layer.update);
-    faster(layer.skipped);
-    if (layer.split) {
-      all_faster(layer.split->input);
-      all_faster(layer.split->weight);
+    change_passes(layer, faster);
+    change_all(layer.update, faster);
+  }
+}
+
+void scale_length(Profile& profile, double factor) {
+  PLUMBLINE_CHECK(factor > 0, factor);
+  constexpr double limit = 4e18;
+  const auto scaled = [&](std::int64_t count) {
+    return std::min(limit, factor * static_cast<double>(count));
+  };
+  const auto longer = [&](Duration& time) { time = Duration{std::llround(scaled(time.count()))}; };
+  const auto more = [&](Bytes& bytes) {
+    bytes = {static_cast<std::int64_t>(std::ceil(scaled(bytes.count)))};
+  };
+  const auto more_flops = [&](Flops& flops) { flops.count = std::llround(scaled(flops.count)); };
+  if (profile.group.forward) more_flops(*profile.group.forward);
+  for (Measurement& measurement : profile.measurements) {
+    for (LayerCosts& layer : measurement.layers) {
+      change_passes(layer, longer);
+      more(layer.output);
+      more(layer.activation);
+      Bytes of_tokens = layer.temporary - layer.temporary_of_weights;
+      more(of_tokens);
+      layer.temporary = layer.temporary_of_weights + of_tokens;
+      if (layer.work) more_flops(layer.work->forward.flops);
+      if (layer.selective) more(layer.selective->activation);
     }
-    if (is_sum) layer.backward.mean = layer.split->input.mean + layer.split->weight.mean;
-    if (layer.selective) all_faster(layer.selective->forward);
   }
 }
 

@@ -254,4 +254,10 @@ struct SizedCosts {
 /// Requires: no layer waits for an estimate.
 SizedCosts costs_at(const Profile& profile, std::int64_t size);
 
+/// Makes all layers those of micro-batches that are `factor` times as long: times, what layers keep
+/// and hand on, and their FLOPs grow in proportion; updates do not. What was the sum of I and W
+/// still is. At most 4 x 10^18 ns or bytes, near the limit of 64 bits: checks of sums refuse that.
+/// Requires: factor > 0.
+void scale_length(Profile& profile, double factor);
+
 }  // namespace plumbline

@@ -120,30 +120,29 @@ std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineT
   PLUMBLINE_CHECK(times.again.empty() || times.again.size() == times.forward.size(),
                   times.again.size(), times.forward.size());
   std::optional<Found> found;
-  if (!times.again.empty())
-    found = recomputed_early(schedule, terms);
-  else if (schedule == "naive")
-    found = naive(terms);
-  else if (schedule == "delayed-backward")
-    found = delayed_backward(terms);
-  else if (schedule == "gpipe")
-    found = gpipe(terms);
-  else if (schedule == "1f1b")
-    found = one_f_one_b(terms);
-  else if (schedule == "eager-1f1b")
-    found = eager_one_f_one_b(terms);
+  if (schedule == "naive") found = naive(terms);
+  if (schedule == "delayed-backward") found = delayed_backward(terms);
+  if (schedule == "gpipe") found = gpipe(terms);
+  if (schedule == "1f1b") found = one_f_one_b(terms);
+  if (schedule == "eager-1f1b") found = eager_one_f_one_b(terms);
+  if (!times.again.empty()) found = recomputed_early(schedule, terms);
   if (!found) return std::nullopt;
   if (times.slices > 1) found->text = in_slices(std::move(found->text));
   return form_of(*found, terms.p,
                  terms.m * (sum(times.forward) + sum(times.backward) + sum(times.again)));
 }
 
-std::optional<ClosedForm> closed_form_of_lengths(std::string_view schedule, std::size_t positions,
-                                                 const std::vector<Duration>& forward,
-                                                 const std::vector<Duration>& backward) {
-  PLUMBLINE_CHECK(!forward.empty() && forward.size() == backward.size(), forward.size(),
-                  backward.size());
-  const auto p = static_cast<std::int64_t>(positions);
+std::optional<ClosedForm> closed_form_of_lengths(std::string_view schedule,
+                                                 const std::vector<PipelineTimes>& micro_batches) {
+  PLUMBLINE_CHECK(!micro_batches.empty(), schedule);
+  std::vector<Duration> forward, backward;
+  for (const PipelineTimes& one : micro_batches) {
+    const Terms terms{one};
+    if (!terms.equal || !terms.free || !one.again.empty()) return std::nullopt;
+    forward.push_back(one.forward.front());
+    backward.push_back(one.backward.front());
+  }
+  const auto p = static_cast<std::int64_t>(micro_batches.front().forward.size());
   const Duration work = sum(forward) + sum(backward);
   if (schedule == "naive") return form_of({p * work, "(p-1)/p"}, p, p * work);
   if (schedule != "gpipe") return std::nullopt;

@@ -53,15 +53,14 @@ struct ClosedForm {
 /// by exhaustive simulation.
 std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineTimes& times);
 
-/// The closed form for micro-batches of unlike length, or nothing where none is known to hold. The
-/// positions are alike, links are free; micro-batch i takes forward[i] and backward[i] on each.
+/// The closed form for micro-batches of unlike length, or nothing where none is known to hold. Each
+/// entry has the times of one micro-batch. With alike positions and free links, where micro-batch i
+/// takes f_i and b_i on each position:
 ///  - naive: p (sum f + sum b).
-///  - gpipe: sum f + sum b + (p-1)(max f + max b). Each phase is a flow shop whose machines are
-///  alike.
-/// Checked by simulation. Requires: as many forwards as backwards, at least one.
-std::optional<ClosedForm> closed_form_of_lengths(std::string_view schedule, std::size_t positions,
-                                                 const std::vector<Duration>& forward,
-                                                 const std::vector<Duration>& backward);
+///  - gpipe: sum f + sum b + (p-1)(max f + max b). Each phase is a flow shop with alike machines.
+/// Checked by simulation. Requires: at least one micro-batch; as many positions for all.
+std::optional<ClosedForm> closed_form_of_lengths(std::string_view schedule,
+                                                 const std::vector<PipelineTimes>& micro_batches);
 
 /// One mini-batch of a schedule with chunks. All stages are alike, and links are free.
 struct ChunkTimes {

@@ -58,27 +58,6 @@ std::vector<PipelineTimes> times_by_micro_batch(const TrainingSetup& setup, cons
   return times;
 }
 
-bool is_equal(const std::vector<Duration>& times) {
-  return std::all_of(times.begin(), times.end(), [&](Duration t) { return t == times.front(); });
-}
-
-/// The closed form of micro-batches of unlike length. All positions must be alike and links free.
-std::optional<ClosedForm> formula_of_lengths(const TrainingSetup& setup,
-                                             const std::vector<PipelineTimes>& all,
-                                             const std::vector<Duration>& latency) {
-  std::vector<Duration> forward, backward;
-  for (const PipelineTimes& one : all) {
-    if (!one.again.empty() || !is_equal(one.forward) || !is_equal(one.backward))
-      return std::nullopt;
-    forward.push_back(one.forward.front());
-    backward.push_back(one.backward.front());
-  }
-  const bool is_free =
-      std::all_of(latency.begin(), latency.end(), [](Duration one) { return one.count() == 0; });
-  if (!is_free) return std::nullopt;
-  return closed_form_of_lengths(setup.rule->name, latency.size() + 1, forward, backward);
-}
-
 /// The closed form for a schedule with chunks. All stages must be alike and links free.
 std::optional<ClosedForm> formula_of_chunks(const TrainingSetup& setup, const OpGraph& graph) {
   const std::uint32_t stages = setup.schedule.shape.stages();
@@ -167,8 +146,9 @@ std::optional<ClosedForm> formula_of(const TrainingSetup& setup, const OpGraph& 
         return one.forward == times.forward && one.backward == times.backward &&
                one.again == times.again;
       });
-  return alike ? closed_form(setup.rule->name, times)
-               : formula_of_lengths(setup, by_micro_batch, times.latency);
+  if (alike) return closed_form(setup.rule->name, times);
+  for (PipelineTimes& one : by_micro_batch) one.latency = times.latency;
+  return closed_form_of_lengths(setup.rule->name, by_micro_batch);
 }
 
 namespace {
@@ -183,7 +163,8 @@ Duration longest_end(const Trace& trace) {
 std::optional<double> model_flops_of(const TrainingSetup& setup) {
   auto flops = setup.mean_flops ? setup.mean_flops
                                 : model_flops(setup.model->profile, setup.micro_batch_size);
-  if (!flops && setup.network) flops = model_flops(*setup.network, setup.micro_batch_size);
+  if (!flops && setup.network && !setup.costs.lengths)
+    flops = model_flops(*setup.network, setup.micro_batch_size);
   if (!flops) return std::nullopt;
   return *flops * setup.copies() * setup.micro_batches;
 }

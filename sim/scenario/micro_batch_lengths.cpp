@@ -113,8 +113,6 @@ std::optional<Diagnostic> check_length(const LengthChoice& choice, const Marked<
                        std::move(help));
   };
   if (!(length.value > 0)) return wrong("");
-  if (in_tokens && length.value != std::floor(length.value))
-    return wrong(", and lengths are whole tokens");
   const bool too_long = length.value > kMostTimes * of;
   if (!too_long && length.value * kMostTimes >= of) return std::nullopt;
   if (in_tokens) {
@@ -190,13 +188,16 @@ Result<MicroBatchLengths> decide_lengths(const LengthChoice& choice, std::option
       const Marked<double>& length = (*choice.list)[i];
       const std::string what = fmt::format("{}[{}]", choice.list_path, i);
       if (auto wrong = check_length(choice, length, what, decided.of, in_tokens)) return *wrong;
+      if (in_tokens && length.value != std::floor(length.value)) {
+        return input_error(length.mark, fmt::format("{} is {:g}, and lengths are whole tokens",
+                                                    what, length.value));
+      }
       all.push_back(length.value);
     }
   } else {
     if (auto wrong = check_drawn(choice, in_tokens)) return *wrong;
     const std::string what = "training.micro_batch_lengths.mean";
-    const Marked<double> mean{choice.mean.value, choice.mean.mark};
-    if (auto wrong = check_length(choice, mean, what, decided.of, false)) return *wrong;
+    if (auto wrong = check_length(choice, choice.mean, what, decided.of, in_tokens)) return *wrong;
     all = drawn(choice, decided.of, in_tokens, micro_batches * copies);
     const Marked<double> longest{*std::max_element(all.begin(), all.end()), choice.mark};
     if (auto wrong = check_length(choice, longest, "the longest of training.micro_batch_lengths",
@@ -256,51 +257,6 @@ std::string note_on(const MicroBatchLengths& lengths, bool derived) {
       "all",
       what, lengths.lengths.size(), lengths.lengths.front(), lengths.lengths.back(), lengths.mean(),
       grow);
-}
-
-void scale_length(Model& model, double factor) {
-  constexpr double kMostOfAll = 4e18;  // of 64 bits; checks of sums refuse it
-  const auto longer = [&](Duration& time) {
-    time = Duration{std::llround(std::min(kMostOfAll, factor * static_cast<double>(time.count())))};
-  };
-  const auto all_longer = [&](MeasuredTime& time) {
-    longer(time.mean);
-    for (std::optional<Duration>* const part : {&time.q1, &time.median, &time.q3}) {
-      if (*part) longer(**part);
-    }
-  };
-  const auto more = [&](Bytes& bytes) {
-    bytes = {static_cast<std::int64_t>(
-        std::min(kMostOfAll, std::ceil(factor * static_cast<double>(bytes.count))))};
-  };
-  const auto more_flops = [&](Flops& flops) {
-    flops.count = std::llround(std::min(kMostOfAll, factor * static_cast<double>(flops.count)));
-  };
-  Profile& profile = model.profile;
-  if (profile.group.forward) more_flops(*profile.group.forward);
-  for (Measurement& measurement : profile.measurements) {
-    for (LayerCosts& layer : measurement.layers) {
-      const bool is_sum =
-          layer.split && layer.backward.mean == layer.split->input.mean + layer.split->weight.mean;
-      all_longer(layer.forward);
-      all_longer(layer.backward);
-      longer(layer.skipped);
-      if (layer.split) {
-        all_longer(layer.split->input);
-        all_longer(layer.split->weight);
-      }
-      if (is_sum) layer.backward.mean = layer.split->input.mean + layer.split->weight.mean;
-      more(layer.output);
-      more(layer.activation);
-      Bytes of_tokens = layer.temporary - layer.temporary_of_weights;
-      more(of_tokens);
-      layer.temporary = layer.temporary_of_weights + of_tokens;
-      if (layer.work) more_flops(layer.work->forward.flops);
-      if (!layer.selective) continue;
-      more(layer.selective->activation);
-      all_longer(layer.selective->forward);
-    }
-  }
 }
 
 Scenario with_length(const Scenario& scenario, std::size_t kind) {

@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "base/shared_value.h"
-#include "models/profile/profile.h"
 
 namespace plumbline {
 
@@ -69,10 +67,6 @@ Result<MicroBatchLengths> decide_lengths(const LengthChoice& choice, std::option
 
 /// A remark on these lengths. `derived`: each has layers derived for it.
 std::string note_on(const MicroBatchLengths& lengths, bool derived);
-
-/// Makes all of the model's layers those of micro-batches that are `factor` times as long: times,
-/// what they keep and hand on, and their FLOPs grow in proportion; updates do not.
-void scale_length(Model& model, double factor);
 
 /// The scenario with the models of one of its lengths, and no other length.
 Scenario with_length(const Scenario& scenario, std::size_t kind);

@@ -320,12 +320,14 @@ class ScenarioResolver {
       scenario_.rates.per_sample = std::max<std::int64_t>(1, std::llround(decided->mean()));
     if (written_.only_length) return;
     scenario_.notes.push_back(note_on(*decided, written_.transformer.has_value()));
-    if (decided->lengths.size() == 1) return;
+    // One length is that of the model's times now. Only a network that is executed keeps its own.
+    const bool runs_other = scenario_.network && length_factor_ != 1;
+    if (decided->lengths.size() == 1 && !runs_other) return;
     scenario_.lengths = std::make_shared<const MicroBatchLengths>(*std::move(decided));
   }
 
   void take_length() {
-    if (length_factor_ != 1) scale_length(scenario_.model.edit(), length_factor_);
+    if (length_factor_ != 1) scale_length(scenario_.model.edit().profile, length_factor_);
   }
 
   /// Sets the optimizer's memory of a model that is known by its shape, unless the file gives it.

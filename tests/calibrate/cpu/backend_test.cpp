@@ -431,6 +431,11 @@ TEST_CASE("what the cpu backend does not run is told") {
   CHECK(with("{zero_stage: 1, gather: with-forward}") ==
         "training.gather is with-forward, and a run with real kernels gathers weights behind the "
         "update");
+  for (const char* const lengths : {"[1, 2, 1, 1]", "[1, 1, 2, 2]"}) {
+    CHECK(with(std::string("{micro_batch_lengths: ") + lengths + "}") ==
+          "training.micro_batch_lengths is given, and a run with real kernels has micro-batches of "
+          "one length");
+  }
   scenario.network = nullptr;
   CHECK(message() ==
         "the cpu backend executes networks, and the model is known by its times alone");

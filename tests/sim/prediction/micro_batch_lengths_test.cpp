@@ -13,18 +13,12 @@
 
 #include "sim/prediction/predict_resolved.h"
 #include "tests/support/close_to.h"
+#include "tests/support/outcome_of.h"
 #include "tests/support/scenario_of.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
-
-Outcome outcome_of(const std::string& text) {
-  CAPTURE(text);
-  auto outcome = predict_resolved(scenario_of(text));
-  REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
-  return *std::move(outcome);
-}
 
 std::string error_of(const std::string& training, const std::string& schedule = "") {
   const auto scenario = parse_scenario(
@@ -347,6 +341,17 @@ TEST_CASE("the steady state of a pipedream is that of whole mini-batches") {
     CAPTURE(sort);
     CHECK(period("1", sort) == close_to(period("40", sort), 0.02));
   }
+}
+
+TEST_CASE("a network that is executed keeps its own length: another one is never forgotten") {
+  const auto has_lengths = [](const std::string& lengths) {
+    const auto scenario =
+        read_scenario("examples/gpt2-on-h100.yaml", {"training.micro_batch_lengths=" + lengths});
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    return scenario->lengths != nullptr;
+  };
+  CHECK(has_lengths("[2, 2, 2, 2, 2, 2, 2, 2]"));
+  CHECK_FALSE(has_lengths("[1, 1, 1, 1, 1, 1, 1, 1]"));
 }
 
 TEST_CASE("sorted lengths are sorted in each copy") {

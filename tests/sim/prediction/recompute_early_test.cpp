@@ -10,18 +10,13 @@
 
 #include "sim/prediction/predict_resolved.h"
 #include "tests/support/close_to.h"
+#include "tests/support/outcome_of.h"
 #include "tests/support/rules.h"
 #include "tests/support/scenario_of.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
-
-Outcome outcome_of(const std::string& text) {
-  auto outcome = predict_resolved(scenario_of(text));
-  REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
-  return *std::move(outcome);
-}
 
 std::string refusal_of(const std::string& schedule, const std::string& more = "") {
   const auto outcome = predict_resolved(

@@ -9,18 +9,12 @@
 #include "models/profile/profile_reader.h"
 #include "models/profile/profile_writer.h"
 #include "sim/prediction/predict_resolved.h"
+#include "tests/support/outcome_of.h"
 #include "tests/support/scenario_of.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
-
-Outcome outcome_of(const std::string& text) {
-  CAPTURE(text);
-  auto outcome = predict_resolved(scenario_of(text));
-  REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
-  return *std::move(outcome);
-}
 
 /// An embedding, blocks and a head, whose table of 100 MB is the embedding's. 8 MB of the head are
 /// its own.
@@ -42,6 +36,15 @@ std::string model(const std::string& tied, int blocks = 2, const std::string& he
 
 const std::string kTied = ", tied: {to: embedding, parameters: 100 MB}";
 
+/// The model's table is there once: as in a model whose head has only its own 8 MB.
+void check_once(const std::string& rest) {
+  CAPTURE(rest);
+  const Outcome tied = outcome_of(model(kTied) + rest);
+  const Outcome once = outcome_of(model("", 2, "8 MB", "2 ms") + rest);
+  CHECK(tied.metrics.makespan == once.metrics.makespan);
+  CHECK(tied.memory[0].peak.sum() == once.memory[0].peak.sum());
+}
+
 Duration makespan_of(const std::string& text) { return outcome_of(text).metrics.makespan; }
 
 }  // namespace
@@ -50,10 +53,8 @@ TEST_CASE("on one device a tied table is there once: weights, gradients, state a
   const std::string rest =
       "cluster: {devices: 1}\nschedule: {name: gpipe, micro_batches: 2}\n"
       "training: {optimizer_state: 6, gradients: 2}\n";
+  check_once(rest);
   const Outcome tied = outcome_of(model(kTied) + rest);
-  const Outcome once = outcome_of(model("", 2, "8 MB", "2 ms") + rest);
-  CHECK(tied.metrics.makespan == once.metrics.makespan);
-  CHECK(tied.memory[0].peak.sum() == once.memory[0].peak.sum());
   CHECK(tied.memory[0].peak.weights == Bytes{188'000'000});
   CHECK(tied.memory[0].peak.optimizer == Bytes{6 * 188'000'000LL});
   const Outcome apart = outcome_of(model("") + rest);
@@ -68,10 +69,7 @@ TEST_CASE("copies reduce the gradients of a table once where it is there once") 
     for (const char* const zero : {"0", "1", "2", "3"}) {
       CAPTURE(more);
       const std::string training = fmt::format("training: {{zero_stage: {}}}\n", zero);
-      const Outcome tied = outcome_of(model(kTied) + rest + more + training);
-      const Outcome once = outcome_of(model("", 2, "8 MB", "2 ms") + rest + more + training);
-      CHECK(tied.metrics.makespan == once.metrics.makespan);
-      CHECK(tied.memory[0].peak.sum() == once.memory[0].peak.sum());
+      check_once(rest + more + training);
     }
   }
 }
@@ -113,20 +111,14 @@ TEST_CASE("a device with both ends of a V holds the table once, and sends nothin
   const std::string rest =
       "cluster: {devices: 2, link: {bandwidth: 1 GB/s}}\nplan: {stages: 4}\n"
       "schedule: {name: zb-v, chunks: 2, micro_batches: 4}\n";
-  const Outcome tied = outcome_of(model(kTied) + rest);
-  const Outcome once = outcome_of(model("", 2, "8 MB", "2 ms") + rest);
-  CHECK(tied.metrics.makespan == once.metrics.makespan);
-  CHECK(tied.memory[0].peak.sum() == once.memory[0].peak.sum());
+  check_once(rest);
 }
 
 TEST_CASE("both ends of pipelines that run both ways stand on the same devices") {
   const std::string rest =
       "cluster: {devices: 2, link: {bandwidth: 1 GB/s}}\nplan: {stages: 2}\n"
       "schedule: {name: chimera, micro_batches: 4}\n";
-  const Outcome tied = outcome_of(model(kTied) + rest);
-  const Outcome once = outcome_of(model("", 2, "8 MB", "2 ms") + rest);
-  CHECK(tied.metrics.makespan == once.metrics.makespan);
-  CHECK(tied.memory[0].peak.sum() == once.memory[0].peak.sum());
+  check_once(rest);
 }
 
 TEST_CASE("without a flush both stages wait for their table, and no other stage does") {
