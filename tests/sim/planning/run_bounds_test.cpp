@@ -109,8 +109,12 @@ std::string random_training(std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("no run beats its bounds") {
-  int told_times = 0, told_misfits = 0, misfits = 0, runs = 0;
-  double nearness = 0;
+  int told_misfits = 0, misfits = 0, runs = 0;
+  struct Nearness {
+    int runs = 0;
+    double sum = 0;
+    double mean() const { return sum / runs; }
+  } like, unlike;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const std::string text = random_training(seed);
     CAPTURE(text);
@@ -137,15 +141,21 @@ TEST_CASE("no run beats its bounds") {
     CHECK(bounds->iteration_time_s <= outcome.iteration_time_s);
     CHECK(bounds->throughput() >= *outcome.throughput_samples_per_s);
     if (bounds->iteration_time_s == 0) continue;
-    ++told_times;
-    nearness += bounds->iteration_time_s / outcome.iteration_time_s;
+    Nearness& near = alike ? like : unlike;
+    ++near.runs;
+    near.sum += bounds->iteration_time_s / outcome.iteration_time_s;
   }
-  // The bounds are of use: they tell of most of what there is to tell, and the times are near.
+  // The bounds are of use: they tell of most of what there is to tell, and the times are near. The
+  // rolls stand in another order with another compiler, so the limits leave room.
   CHECK(runs > 1000);
-  CHECK(told_times > runs / 3);
+  CHECK(like.runs > runs / 4);
+  CHECK(unlike.runs > runs / 20);
   CHECK(misfits > runs / 10);
   CHECK(told_misfits > misfits * 8 / 10);
-  CHECK(nearness / told_times > 0.8);
+  MESSAGE(like.runs << " alike near by " << like.mean() << ", " << unlike.runs << " unlike by "
+                    << unlike.mean() << " of " << runs);
+  CHECK(like.mean() > 0.8);
+  CHECK(unlike.mean() > 0.5);
 }
 
 TEST_CASE("of equal stages without transfers the bound is the time: (m + p - 1) (F + B) + U") {
