@@ -78,7 +78,7 @@ void RunStore::add_losses(std::uint32_t iteration, const float* losses) {
 
 ParameterRange RunStore::updated_by(std::uint32_t stage, std::uint32_t slot,
                                     std::size_t floats) const {
-  if (plan_.setup.rules.sharded == Sharded::nothing) return {0, floats};
+  if (plan_.setup.rules.sharing.state == Sharded::nothing) return {0, floats};
   constexpr std::size_t line = 16;
   const std::size_t members = plan_.graph.stage_slots[stage].size();
   const std::size_t share = (floats + members * line - 1) / (members * line) * line;

@@ -73,7 +73,7 @@ class RunStore {
   /// device has all weights, just as all devices have the tensors that are sent.
   template <class Make>
   SharedBuffer weights_of(std::uint32_t stage, Make&& make) {
-    if (plan_.setup.rules.sharded == Sharded::nothing) return make();
+    if (plan_.setup.rules.sharing.state == Sharded::nothing) return make();
     const std::lock_guard lock(mutex_);
     if (!common_weights_[stage]) common_weights_[stage] = make();
     return common_weights_[stage];

@@ -25,12 +25,20 @@ inline std::optional<Diagnostic> check_flush(const Scenario& scenario) {
 /// devices hold gradients and weights whole, gather weights after the update, and run one op after
 /// the other.
 inline std::optional<Diagnostic> check_for_devices(const Scenario& scenario) {
-  if (scenario.sharded >= Sharded::gradients) {
+  if (scenario.sharing.state >= Sharded::gradients) {
     return input_error(scenario.sharded_mark,
                        fmt::format("training.zero_stage is {}, and a run with real kernels shares "
                                    "no more than the optimizer",
-                                   static_cast<int>(scenario.sharded)),
+                                   static_cast<int>(scenario.sharing.state)),
                        "training.zero_stage: 1 or 0; --backend synthetic runs any");
+  }
+  if (scenario.sharing.degree > 0) {
+    return input_error(
+        scenario.degree_mark,
+        fmt::format("training.shard_degree is {}, and in a run with real kernels all "
+                    "copies share",
+                    scenario.sharing.degree),
+        "leave training.shard_degree out; --backend synthetic runs any");
   }
   if (scenario.gather_ahead) {
     return input_error(scenario.gather_mark,

@@ -30,10 +30,10 @@ PassParts parts_of(const std::vector<Kernel>& kernels, const KernelSetting& sett
           .free_s = time.computing_s - time.hidden_s};
 }
 
-void add_weights(LayerParts& parts, double each_s, bool gathers_twice) {
-  parts.forward.own_s += each_s;
-  parts.input.own_s += (gathers_twice ? 2 : 1) * each_s;
-  parts.skipped_s += each_s;
+void add_weights(LayerParts& parts, double each_s, const SharedWeights& weights) {
+  parts.forward.own_s += weights.forward * each_s;
+  parts.input.own_s += weights.backward * each_s;
+  parts.skipped_s += weights.forward * each_s;
 }
 
 void scale(PassParts& parts, double factor) {
@@ -62,7 +62,7 @@ KernelParts kernel_parts(const LayerOps& ops, Bytes parameters, const KernelSett
   parts.again = parts_of(launches_again(ops, stack), setting);
   if (stack.skips_last_product && setting.recomputes_blocks && ops.is_block())
     parts.skipped_s = parts_of(last_product(ops, stack), setting).own_s;
-  add_weights(parts, exposed_s(parameters, setting), setting.weights.gathers_twice);
+  add_weights(parts, exposed_s(parameters, setting), setting.weights);
   const double factor = wait_for_slowest(stack, setting.devices);
   for (PassParts* pass : {&parts.forward, &parts.input, &parts.weights, &parts.again})
     scale(*pass, factor);

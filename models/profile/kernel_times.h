@@ -17,9 +17,10 @@ namespace plumbline {
 struct SharedWeights {
   std::int64_t copies = 1;  ///< 1 = nothing is shared.
   std::int64_t near = 1;    ///< Copies in one server.
-  /// The backward gathers them again (stage 3); else they are kept from the forward (stage 2).
-  /// Either way it scatters their gradients.
-  bool gathers_twice = false;
+  /// How often a forward gathers them, and how often a backward gathers them or scatters their
+  /// gradients.
+  int forward = 0;
+  int backward = 0;
   double link = 0;     ///< Bytes/s between copies in a server; 0 = that of the device.
   double network = 0;  ///< Bytes/s of all cards of a server together; 0 = those of the devices.
 };

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "sim/engine/stage_memory.h"
@@ -293,24 +295,28 @@ Bytes share_of(Bytes all, std::size_t members) {
   return {(all.count + shares - 1) / shares};
 }
 
-/// The two largest of some sizes.
-class TwoLargest {
+/// The sum of the largest of some sizes.
+class Largest {
  public:
-  void add(Bytes size) {
-    second_ = std::max(second_, std::min(first_, size));
-    first_ = std::max(first_, size);
+  explicit Largest(std::size_t count) : count_(count) {}
+  void add(Bytes size) { sizes_.push_back(size.count); }
+  Bytes sum() {
+    const std::size_t count = std::min(count_, sizes_.size());
+    const auto end = sizes_.begin() + static_cast<std::ptrdiff_t>(count);
+    std::partial_sort(sizes_.begin(), end, sizes_.end(), std::greater<>());
+    return {std::accumulate(sizes_.begin(), end, std::int64_t{0})};
   }
-  Bytes sum() const { return first_ + second_; }
 
  private:
-  Bytes first_, second_;
+  std::size_t count_;
+  std::vector<std::int64_t> sizes_;
 };
 
 }  // namespace
 
-Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::size_t members) {
+Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::uint32_t members) {
   const Bytes all{std::llround(rules.optimizer_state * static_cast<double>(stepped.count))};
-  return share_of(all, rules.sharded != Sharded::nothing ? members : 1);
+  return share_of(all, rules.sharing.sharers(members));
 }
 
 namespace {
@@ -318,11 +324,12 @@ namespace {
 /// Whether the copies of a stage share its weights. Only the part that copies exchange is shared
 /// out. The rest belongs to others of the group.
 bool shares_weights_of(const StageCost& stage, const MemoryRules& rules) {
-  return !stage.buckets.empty() && rules.sharded == Sharded::weights;
+  return !stage.buckets.empty() && rules.sharing.holds_share_of_weights();
 }
 
 Bytes weights_of(const StageCost& stage, const MemoryRules& rules, std::uint32_t members) {
-  return shares_weights_of(stage, rules) ? share_of(stage.gathered, members) : stage.parameters;
+  if (!shares_weights_of(stage, rules)) return stage.parameters;
+  return share_of(stage.gathered, rules.sharing.sharers(members));
 }
 
 }  // namespace
@@ -349,14 +356,17 @@ StageHolders holders_of(const OpGraph& graph) {
 MemoryParts held_throughout(const StageHolders& holders, const StageCosts& costs,
                             const MemoryRules& rules, const std::vector<std::uint32_t>& stages) {
   MemoryParts held;
-  TwoLargest weights, gradients;  // buckets that may be whole
+  // Buckets that may be whole: of weights the one that is in use and those that come next, of
+  // gradients the one that is made and that on its way.
+  Largest weights(std::size_t{1} + rules.sharing.prefetch), gradients(2);
   for (const std::uint32_t s : stages) {
     const StageCost& stage = costs.stages[s];
     const std::uint32_t members = holders.members[s];
     const bool shares_weights = shares_weights_of(stage, rules);
-    const bool shares_gradients = !stage.buckets.empty() && rules.sharded >= Sharded::gradients;
+    const bool shares_gradients = !stage.buckets.empty() && rules.sharing.reduces_each_backward();
     held.weights += weights_of(stage, rules, members);
-    held.gradients += shares_gradients ? share_of(stage.reduced, members) : stage.gradients;
+    held.gradients += shares_gradients ? share_of(stage.reduced, rules.sharing.sharers(members))
+                                       : stage.gradients;
     held.optimizer += optimizer_bytes(rules, stage.stepped, members);
     held.temporary = std::max(held.temporary, stage.temporary);
     for (const Bucket& bucket : stage.buckets) {

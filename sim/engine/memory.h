@@ -19,8 +19,8 @@ namespace plumbline {
 
 /// The rules that decide how many bytes a device holds.
 struct MemoryRules {
-  double optimizer_state = 0;          ///< Bytes per byte of parameters.
-  Sharded sharded = Sharded::nothing;  ///< The state shared between replicas, copies and groups.
+  double optimizer_state = 0;  ///< Bytes per byte of parameters.
+  Sharing sharing{};           ///< The state shared between replicas, copies and groups.
   Recompute recompute = Recompute::none;
   std::vector<std::uint32_t>
       weight_versions;  ///< Versions per stage; the first is the weights themselves.
@@ -28,7 +28,7 @@ struct MemoryRules {
 
 /// The optimizer state on each of the `members` devices that hold a stage and update `stepped`
 /// bytes of parameters.
-Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::size_t members);
+Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::uint32_t members);
 
 /// Bytes by their use.
 struct MemoryParts {

@@ -22,7 +22,9 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
                         members.size() == cluster_.device_count();
   const auto collective = [&](ActivityKind kind, Bytes bytes, const GroupRing& in_group) {
     Collective result{kind, {}, 0};
-    if (graph_.copies_represented > 1) {
+    if (options_.sharing.degree > 0) {
+      result = in_shard_groups(kind, members, bytes);
+    } else if (graph_.copies_represented > 1) {
       result = one_hop(kind, members.front(), bytes);
     } else if (members.size() > 1) {
       result = levelled ? hierarchical(kind, bytes) : flat(kind, members, bytes);
@@ -31,14 +33,14 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
       add_group_hops(result, members, in_group);
     return result;
   };
-  const bool sharded = options_.sharded != Sharded::nothing;
+  const bool sharded = options_.sharing.shares();
   const auto kind = sharded ? ActivityKind::reduce_scatter : ActivityKind::all_reduce;
   if (cost.buckets.empty()) reductions_[stage].push_back(collective(kind, cost.reduced, {}));
   for (const Bucket& bucket : cost.buckets) {
     reductions_[stage].push_back(collective(kind, bucket.reduced, bucket.reduced_in_group));
   }
   if (!sharded) return;
-  const bool by_bucket = options_.gather_ahead || options_.sharded == Sharded::weights;
+  const bool by_bucket = options_.gather_ahead || options_.sharing.state == Sharded::weights;
   if (graph_.members(stage) < 2 && !by_bucket) return;  // a group gathers within the update
   if (!by_bucket || cost.buckets.empty())
     return gathers_[stage].push_back(collective(ActivityKind::all_gather, cost.gathered, {}));
@@ -99,12 +101,42 @@ Link worse(const Link& a, const Link& b) {
   return {std::max(a.latency, b.latency), is_slower(b, a) ? b.bandwidth : a.bandwidth};
 }
 
-/// The ring around the copies of a device, in their order.
-std::vector<Path> ring_of_copies(DeviceId device, const Cluster& cluster, std::uint32_t copies) {
-  std::vector<DeviceId> members;
-  members.reserve(copies);
-  for (std::uint32_t c = 0; c < copies; ++c) members.push_back({device.value * copies + c});
-  return cluster.ring(members);
+/// Rings of the same size over the copies of a device. Each ring goes from its first copy in steps
+/// of `stride`.
+struct RingsOfCopies {
+  std::uint32_t size = 1;
+  std::uint32_t stride = 1;
+
+  /// The first copy of the ring that a copy is on.
+  std::uint32_t first(std::uint32_t copy) const {
+    return copy / (size * stride) * (size * stride) + copy % stride;
+  }
+  std::uint32_t next(std::uint32_t copy) const {
+    const std::uint32_t place = (copy - first(copy)) / stride;
+    return first(copy) + (place + 1) % size * stride;
+  }
+};
+
+/// The rings of a collective over copies: one over all; or those in each group that shares, and
+/// then, for gradients, those across the groups.
+std::vector<RingsOfCopies> rings_of_copies(std::uint32_t copies, std::uint32_t degree) {
+  if (degree == 0 || degree == copies) return {{copies, 1}};
+  return {{degree, 1}, {copies / degree, degree}};
+}
+
+/// The hops from each copy of a device to the next on its ring, in the order of the copies.
+std::vector<Path> hops_of_copies(DeviceId device, const Cluster& cluster, std::uint32_t copies,
+                                 const RingsOfCopies& rings) {
+  std::vector<Path> hops(copies);
+  for (std::uint32_t first = 0; first < copies; ++first) {
+    if (rings.first(first) != first) continue;
+    std::vector<DeviceId> members;
+    for (std::uint32_t k = 0; k < rings.size; ++k)
+      members.push_back({device.value * copies + first + k * rings.stride});
+    const std::vector<Path> ring = cluster.ring(members);
+    for (std::uint32_t k = 0; k < rings.size; ++k) hops[first + k * rings.stride] = ring[k];
+  }
+  return hops;
 }
 
 Link worst_of(const std::vector<Path>& hops) {
@@ -116,18 +148,21 @@ Link worst_of(const std::vector<Path>& hops) {
 }  // namespace
 
 bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& devices,
-                      const Cluster& cluster, std::uint32_t copies) {
+                      const Cluster& cluster, const RunRules& rules) {
+  const std::uint32_t copies = rules.copies;
   if (copies == 1) return false;
   for (std::uint32_t s = 0; s < shape.stages(); ++s) {
     if (shape.stage_slots[s].size() > 1) return false;
     const DeviceId device = devices[shape.stage_slots[s].front()];
-    const std::vector<Path> hops = ring_of_copies(device, cluster, copies);
-    const Link worst = worst_of(hops);
-    const auto is_worst = [&](const Path& hop) { return hop.link == worst; };
-    const auto has_card = [](const Path& hop) { return hop.out.has_value(); };
-    if (std::any_of(hops.begin(), hops.end(), has_card) ||
-        std::none_of(hops.begin(), hops.end(), is_worst))
-      return false;
+    for (const RingsOfCopies& rings : rings_of_copies(copies, rules.sharing.degree)) {
+      const std::vector<Path> hops = hops_of_copies(device, cluster, copies, rings);
+      const Link worst = worst_of(hops);
+      const auto is_worst = [&](const Path& hop) { return hop.link == worst; };
+      const auto has_card = [](const Path& hop) { return hop.out.has_value(); };
+      if (std::any_of(hops.begin(), hops.end(), has_card) ||
+          std::none_of(hops.begin(), hops.end(), is_worst))
+        return false;
+    }
     if (s + 1 == shape.stages() || shape.stage_slots[s] == shape.stage_slots[s + 1]) continue;
     const DeviceId next = devices[shape.stage_slots[s + 1].front()];
     const auto path = [&](std::uint32_t copy, DeviceId from, DeviceId to) {
@@ -145,7 +180,7 @@ bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& d
 
 void Wiring::add_group_hops(Collective& collective, const std::vector<std::uint32_t>& members,
                             const GroupRing& sent) {
-  if (collective.phases.empty()) collective.phases.emplace_back();
+  if (collective.phases.empty()) collective.phases.push_back({{}, 0, collective.kind});
   const bool gathers = collective.kind == ActivityKind::all_gather;
   auto& innermost = gathers ? collective.phases.back() : collective.phases.front();
   const auto& outermost = gathers ? collective.phases.front() : collective.phases.back();
@@ -161,7 +196,7 @@ void Wiring::add_group_hops(Collective& collective, const std::vector<std::uint3
     } else if (!is_alone && within_server(innermost.hops[i])) {
       resource = innermost.hops[i].first;
     } else {
-      resource = graph_.slots() + own_channel(members[i], /*of_group=*/true, {});
+      resource = graph_.slots() + own_channel(members[i], OwnRing::group, {});
       // The copies that are not written have both rings on the links of a server.
       const Route* const ring = is_alone ? nullptr : &innermost.hops[i];
       if (ring && graph_.copies_represented > 1) time += beside_in_server(members[i], *ring);
@@ -182,11 +217,12 @@ std::uint32_t Wiring::hops_in_server(std::uint32_t slot) const {
   const std::uint32_t copies = graph_.copies_represented;
   const std::uint32_t first = graph_.devices[slot].value;
   const auto machine = [&](std::uint32_t copy) {
-    return (first + copy % copies) / cluster_.levels.front().size;
+    return (first + copy) / cluster_.levels.front().size;
   };
+  const RingsOfCopies rings = rings_of_copies(copies, options_.sharing.degree).front();
   std::uint32_t hops = 0;
   for (std::uint32_t copy = 0; copy < copies; ++copy)
-    hops += machine(copy) == machine(copy + 1) ? 1 : 0;
+    hops += machine(copy) == machine(rings.next(copy)) ? 1 : 0;
   return hops;
 }
 
@@ -203,7 +239,7 @@ Wiring::Collective Wiring::flat(ActivityKind kind, const std::vector<std::uint32
   devices.reserve(members.size());
   for (const std::uint32_t member : members) devices.push_back(graph_.devices[member]);
   const std::vector<Path> ring = cluster_.ring(devices);
-  Collective::Phase phase;
+  Collective::Phase phase{{}, 0, kind};
   for (std::size_t i = 0; i < members.size(); ++i) {
     phase.hops.push_back(hop(channel(members[i], members[(i + 1) % members.size()]), ring[i].link,
                              share.sent, share.steps));
@@ -212,13 +248,41 @@ Wiring::Collective Wiring::flat(ActivityKind kind, const std::vector<std::uint32
 }
 
 Wiring::Collective Wiring::one_hop(ActivityKind kind, std::uint32_t slot, Bytes bytes) {
-  const std::uint32_t copies = graph_.copies_represented;
-  const Link worst =
-      worst_of(ring_of_copies({graph_.devices[slot].value / copies}, cluster_, copies));
-  const std::uint32_t index =
-      own_channel(slot, /*of_group=*/false, {worst, std::nullopt, std::nullopt});
-  const RingShare share = ring_share(kind, bytes, copies);
-  return {kind, {{{hop(index, worst, share.sent, share.steps)}, 0}}, 0};
+  return {kind, {phase_of_copies(kind, {slot}, bytes, 0)}, 0};
+}
+
+Wiring::Collective Wiring::in_shard_groups(ActivityKind kind,
+                                           const std::vector<std::uint32_t>& members, Bytes bytes) {
+  const std::uint32_t degree = options_.sharing.degree;
+  Collective result{kind, {phase_of_copies(kind, members, bytes, 0)}, 0};
+  if (kind == ActivityKind::all_gather || degree == options_.copies) return result;
+  const Bytes share{(bytes.count + degree - 1) / degree};
+  result.phases.push_back(phase_of_copies(ActivityKind::all_reduce, members, share, 1));
+  return result;
+}
+
+Wiring::Collective::Phase Wiring::phase_of_copies(ActivityKind kind,
+                                                  const std::vector<std::uint32_t>& members,
+                                                  Bytes bytes, std::size_t index) {
+  const std::uint32_t copies = options_.copies;
+  const RingsOfCopies rings = rings_of_copies(copies, options_.sharing.degree)[index];
+  const RingShare share = ring_share(kind, bytes, rings.size);
+  const DeviceId device{graph_.devices[members.front()].value / copies};
+  const std::vector<Path> hops = hops_of_copies(device, cluster_, copies, rings);
+  Collective::Phase phase{{}, 0, kind};
+  if (graph_.copies_represented > 1) {
+    const Link worst = worst_of(hops);
+    const OwnRing ring = index == 0 ? OwnRing::copies : OwnRing::across;
+    const std::uint32_t own =
+        own_channel(members.front(), ring, {worst, std::nullopt, std::nullopt});
+    phase.hops.push_back(hop(own, worst, share.sent, share.steps));
+    return phase;
+  }
+  for (std::uint32_t copy = 0; copy < copies; ++copy) {
+    const std::uint32_t way = channel(members[copy], members[rings.next(copy)]);
+    phase.hops.push_back(hop(way, hops[copy].link, share.sent, share.steps));
+  }
+  return phase;
 }
 
 Wiring::Collective Wiring::hierarchical(ActivityKind kind, Bytes bytes) {
@@ -232,11 +296,11 @@ Wiring::Collective Wiring::hierarchical(ActivityKind kind, Bytes bytes) {
   for (const std::size_t level : levels) {
     const std::int64_t r = cluster_.levels[level].size;
     if (kind == ActivityKind::all_reduce && level == levels.back()) {
-      collective.phases.push_back(rings_of_level(level, ring_volume(shard, r), 2 * (r - 1)));
+      collective.phases.push_back(rings_of_level(kind, level, ring_volume(shard, r), 2 * (r - 1)));
       break;
     }
     const Bytes sent = share_volume(shard, r);
-    scatters.push_back(rings_of_level(level, sent, r - 1));
+    scatters.push_back(rings_of_level(kind, level, sent, r - 1));
     shard = shard - sent;
   }
   auto& phases = collective.phases;
@@ -247,12 +311,12 @@ Wiring::Collective Wiring::hierarchical(ActivityKind kind, Bytes bytes) {
   return collective;
 }
 
-Wiring::Collective::Phase Wiring::rings_of_level(std::size_t level, Bytes sent,
+Wiring::Collective::Phase Wiring::rings_of_level(ActivityKind kind, std::size_t level, Bytes sent,
                                                  std::int64_t steps) {
   std::uint32_t stride = 1;  // between neighbours of a ring
   for (std::size_t inner = 0; inner < level; ++inner) stride *= cluster_.levels[inner].size;
   const std::uint32_t size = cluster_.levels[level].size;
-  Collective::Phase phase;
+  Collective::Phase phase{{}, 0, kind};
   for (std::uint32_t device = 0; device < cluster_.device_count(); ++device) {
     const std::uint32_t place = device / stride % size;
     const std::uint32_t first = device - place * stride;

@@ -180,23 +180,25 @@ std::uint32_t GraphWriter::add_moment(ActivityKind kind, StageId stage, std::uin
   return node;
 }
 
-std::uint32_t GraphWriter::add_collective(const Wiring::Collective& collective, StageId stage,
-                                          std::uint32_t micro_batch,
-                                          std::vector<std::uint32_t> ready) {
+GraphWriter::CollectiveEnds GraphWriter::add_collective(const Wiring::Collective& collective,
+                                                        StageId stage, std::uint32_t micro_batch,
+                                                        std::vector<std::uint32_t> ready) {
+  CollectiveEnds ends;
   std::uint32_t moment = add_moment(ActivityKind::collective_begin, stage, micro_batch,
                                     collective.begin, std::move(ready));
   for (const Wiring::Collective::Phase& phase : collective.phases) {
     std::vector<std::uint32_t> hops;
     hops.reserve(phase.hops.size());
     for (const Wiring::Route& hop : phase.hops) {
-      hops.push_back(
-          add(collective.kind, stage, micro_batch, hop.cost, hop.first, hop.second, moment));
+      hops.push_back(add(phase.kind, stage, micro_batch, hop.cost, hop.first, hop.second, moment));
     }
     const bool is_last = &phase == &collective.phases.back();
     moment = add_moment(is_last ? ActivityKind::collective_end : ActivityKind::collective_step,
                         stage, micro_batch, phase.end, std::move(hops));
+    if (ends.first == kNone) ends.first = moment;
   }
-  return moment;
+  ends.last = moment;
+  return ends;
 }
 
 std::uint32_t GraphWriter::add_gate(std::uint32_t micro_batch, std::vector<std::uint32_t> ready) {

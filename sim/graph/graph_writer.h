@@ -67,9 +67,14 @@ class GraphWriter {
   std::uint32_t add_moment(ActivityKind kind, StageId stage, std::uint32_t micro_batch,
                            std::uint32_t resource, std::vector<std::uint32_t> ready);
 
-  /// Adds a collective that begins once all of `ready` have ended. Returns the moment of its end.
-  std::uint32_t add_collective(const Wiring::Collective& collective, StageId stage,
-                               std::uint32_t micro_batch, std::vector<std::uint32_t> ready);
+  /// The moments at which the first and the last phase of a collective end.
+  struct CollectiveEnds {
+    std::uint32_t first = kNone;
+    std::uint32_t last = kNone;
+  };
+  /// Adds a collective that begins once all of `ready` have ended.
+  CollectiveEnds add_collective(const Wiring::Collective& collective, StageId stage,
+                                std::uint32_t micro_batch, std::vector<std::uint32_t> ready);
 
   void add_mini_batch(const MiniBatch& mini_batch) { graph_.mini_batches.push_back(mini_batch); }
 

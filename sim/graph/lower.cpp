@@ -137,9 +137,10 @@ class AsynchronousRun {
       std::vector<std::uint32_t> ready;
       ready.reserve(r);
       for (const auto& of_replica : stage.backwards) ready.push_back(of_replica[last]);
-      stage.reduced.push_back(writer_.add_collective(writer_.wiring().reductions(op.stage).front(),
-                                                     op.stage, last_micro_batch(op.stage, last),
-                                                     std::move(ready)));
+      const auto& reduction = writer_.wiring().reductions(op.stage).front();
+      const std::uint32_t micro_batch = last_micro_batch(op.stage, last);
+      stage.reduced.push_back(
+          writer_.add_collective(reduction, op.stage, micro_batch, std::move(ready)).last);
     }
     if (round && *round < rounds(r)) due_[slot].push_back({op.stage, *round, m % r});
   }
@@ -206,13 +207,15 @@ double max_nodes_of(const Schedule& schedule, const StageCosts& costs, const Run
     const double members =
         static_cast<double>(shape.stage_slots[s].size()) * options.written_copies();
     // Moments and hops, including the hops of groups that devices stand for.
-    const double ring = members + 2 + (options.sharded >= Sharded::gradients ? members : 0);
+    const double phases = options.sharing.degree > 0 ? 2 : 1;
+    const double ring =
+        phases * (members + 1) + 1 + (options.sharing.state >= Sharded::gradients ? members : 0);
     const double buckets = static_cast<double>(costs.stages[s].buckets.size()) + 1;
     const double rounds = schedule.asynchronous ? shape.micro_batches / members + 1 : 1;
     reducing += rounds * members + (members > 1 || buckets > 1 ? rounds * ring * buckets : 0) + 1;
     reducing += 2 * members * (buckets - 1);  // parts of a forward and a backward
-    if (options.sharded >= Sharded::optimizer) reducing += ring * buckets + 1;
-    if (options.sharded >= Sharded::gradients) {
+    if (options.sharing.state >= Sharded::optimizer) reducing += ring * buckets + 1;
+    if (options.sharing.reduces_each_backward() || options.sharing.gathers_passes()) {
       // Per micro-batch and bucket: parts of F, B and W, two gathers and a reduction.
       reducing += shape.micro_batches * (buckets - 1) * (3 * members + 3 * ring);
     }
@@ -269,7 +272,7 @@ Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
       costs.stages.size() == schedule.shape.stages() && devices.size() == schedule.shape.slots,
       costs.stages.size(), devices.size());
   PLUMBLINE_CHECK(
-      (options.copies == 1 && options.sharded == Sharded::nothing) || !schedule.asynchronous,
+      (options.copies == 1 && options.sharing.state == Sharded::nothing) || !schedule.asynchronous,
       options.copies);
   const double max_nodes = max_nodes_of(schedule, costs, options);
   if (max_nodes > OpGraph::kMaxNodes) {

@@ -20,7 +20,7 @@ namespace plumbline {
 /// run of the first copy alone has one hop for each of its collectives: the slowest one. Its bytes
 /// and numbers of collectives are those of one copy.
 bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& devices,
-                      const Cluster& cluster, std::uint32_t copies);
+                      const Cluster& cluster, const RunRules& rules);
 
 /// The graph of a run of `schedule` on `copies` copies of its devices; device d of copy c is
 /// cluster device d x copies + c.

@@ -20,9 +20,11 @@ StageCosts OpClasses::with_whole_updates(StageCosts costs) const {
     if (r == 1 && !stashes) continue;
     StageCost& stage = costs.stages[s];
     Duration more{};
-    if (add_up) more += (r - 1) * transfer_time(stage.reduced, *add_up);
+    const auto shares = std::int64_t{options_.sharing.sharers(static_cast<std::uint32_t>(r))};
+    // Of a group's share, the other groups' sums are added, too.
+    const std::int64_t others = shares == 1 ? r - 1 : (shares - 1) + (r / shares - 1);
+    if (add_up) more += others * transfer_time(stage.reduced, *add_up);
     if (stash && stashes) more += transfer_time(stage.parameters, *stash);
-    const std::int64_t shares = options_.sharded != Sharded::nothing ? r : 1;
     const auto whole = static_cast<double>((stage.update + more).count());
     const Duration own = stage.update - stage.update_before + more;
     stage.update = stage.update_before + Duration{(own.count() + shares - 1) / shares};

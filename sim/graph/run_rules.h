@@ -37,9 +37,10 @@ struct RunRules {
   /// by level instead of along one ring.
   bool hierarchical = false;
   /// The state that replicas and copies of a stage share, for synchronous schedules. Shared
-  /// gradients and weights require stages with buckets and without replicas; shared weights also
-  /// require that no backward is split.
-  Sharded sharded = Sharded::nothing;
+  /// gradients and weights require stages with buckets and without replicas; weights that are
+  /// gathered more than once also require that no backward is split. A degree must divide the
+  /// copies, and requires stages without replicas.
+  Sharing sharing{};
   /// Weights are gathered when the next mini-batch begins, beside its forwards. Each forward waits
   /// for its own weights. A stage with buckets gathers bucket by bucket.
   bool gather_ahead = false;

@@ -78,7 +78,8 @@ void SynchronousRun::write() {
     for (std::uint32_t s = 0; s < stages; ++s)
       gradients_[s].resize(std::max<std::size_t>(1, buckets({s})));
     weights_.assign(stages, {});
-    if (options_.gather_ahead && options_.sharded != Sharded::weights) write_gathers_ahead(gate);
+    if (options_.gather_ahead && options_.sharing.state != Sharded::weights)
+      write_gathers_ahead(gate);
     write_ops(gate);
     gate = write_end(first);
   }
@@ -137,9 +138,11 @@ const SynchronousRun::Nodes* SynchronousRun::weights_for(std::size_t index) cons
 bool SynchronousRun::is_cut(std::size_t index) const {
   const Op& op = schedule_.issue_order[index];
   if (buckets(op.stage) == 0) return false;
-  const bool reduces = ends_backward(op.kind) && options_.sharded >= Sharded::gradients;
-  return weights_for(index) || options_.sharded == Sharded::weights || reduces ||
-         ends_->makes_last_gradients(index);
+  const Sharing& sharing = options_.sharing;
+  const bool reduces = ends_backward(op.kind) && sharing.reduces_each_backward();
+  const bool gathers = sharing.state == Sharded::weights &&
+                       (sharing.gathers_passes() || ends_->is_first_forward(index));
+  return weights_for(index) || gathers || reduces || ends_->makes_last_gradients(index);
 }
 
 void SynchronousRun::write_op(std::size_t index, std::uint32_t gate) {
@@ -171,6 +174,7 @@ void SynchronousRun::write_whole(const Op& op, std::uint32_t gate, const Nodes* 
     if (ends_backward(op.kind) && buckets(op.stage) == 0) remember(op, 0, node);
     stream.last[copy] = node;
   }
+  keep(stream);
 }
 
 /// Writes one op of a pair. The first op waits for the inputs of both; the results of both are
@@ -194,6 +198,7 @@ void SynchronousRun::write_paired(std::size_t index, std::uint32_t gate, const N
       if (ends_backward(one.kind) && buckets(one.stage) == 0) remember(one, 0, node);
     }
   }
+  keep(stream);
 }
 
 void SynchronousRun::write_parts(const Op& op, std::uint32_t gate, const Nodes* weights,
@@ -201,15 +206,16 @@ void SynchronousRun::write_parts(const Op& op, std::uint32_t gate, const Nodes* 
   Stream& stream = streams_[schedule_.shape.slot(op.stage, op.micro_batch)];
   const std::size_t parts = buckets(op.stage);
   const bool makes_gradients = ends_backward(op.kind);
+  std::vector<Made> late;  // reduced when all of the op has ended
   for (std::size_t part = 0; part < parts; ++part) {
     const std::size_t bucket = op.kind == OpKind::forward ? parts - 1 - part : part;
     std::uint32_t there = weights ? (*weights)[part] : kNone;
-    if (options_.sharded == Sharded::weights) there = gather(stream, op, bucket, gate);
+    if (options_.sharing.state == Sharded::weights) there = gather(stream, op, bucket, gate);
     write_made(stream);
     // Two buckets of gradients are whole at the same time: this one, and the one on its way.
     std::uint32_t room = kNone;
-    if (makes_gradients && stream.reduced.size() > 1)
-      room = stream.reduced[stream.reduced.size() - 2];
+    if (makes_gradients && !options_.sharing.reduces_once() && stream.scattered.size() > 1)
+      room = stream.scattered[stream.scattered.size() - 2];
     Nodes nodes;
     for (std::uint32_t copy = 0; copy < options_.written_copies(); ++copy) {
       const std::uint32_t after = part == 0 ? first_wait(op, copy, stream, gate) : kNone;
@@ -217,44 +223,69 @@ void SynchronousRun::write_parts(const Op& op, std::uint32_t gate, const Nodes* 
       writer_.add_waits(nodes.back(), {there, room});
       if (makes_last) remember(op, bucket, nodes.back());
     }
-    stream.before = std::exchange(stream.last, nodes);
-    const bool reduces = makes_gradients && options_.sharded >= Sharded::gradients;
+    stream.last = nodes;
+    keep(stream);
+    const bool reduces = makes_gradients && options_.sharing.state >= Sharded::gradients &&
+                         (makes_last || !options_.sharing.reduces_once());
     if (!reduces || writer_.wiring().reductions(op.stage).empty() ||
         costs_.stages[op.stage.value].buckets[bucket].gradients.count == 0)
       continue;
-    stream.made = Made{&writer_.wiring().reductions(op.stage)[bucket], op, std::move(nodes)};
+    const bool is_late = options_.sharing.reduction == Reduction::behind_last_backward;
+    (is_late ? late : stream.made)
+        .push_back({&writer_.wiring().reductions(op.stage)[bucket], op, std::move(nodes)});
   }
-  if (makes_gradients) stream.whole.reset();  // a backward releases its weights
+  for (Made& made : late) {
+    made.nodes = stream.last;
+    stream.made.push_back(std::move(made));
+  }
+  // A backward frees its last weights at once: the next pass begins at the other end.
+  if (makes_gradients && stream.passing) stream.whole.erase(*std::exchange(stream.passing, {}));
 }
 
-/// The moment at which the weights of a bucket are whole on all copies. Their gather begins with
-/// the part before, so that at most the weights of these two parts are whole.
+/// Keeps the newest part of a stream among those that gathers look back to.
+void SynchronousRun::keep(Stream& stream) const {
+  if (options_.sharing.state != Sharded::weights) return;
+  if (stream.parts.size() > options_.sharing.prefetch) stream.parts.erase(stream.parts.begin());
+  stream.parts.push_back(stream.last);
+}
+
+/// The moment at which the weights of a bucket are whole on all copies. Their gather begins with an
+/// earlier part, `prefetch` before this one, so that at most the weights of the parts in between
+/// are whole, too.
 std::uint32_t SynchronousRun::gather(Stream& stream, const Op& op, std::size_t bucket,
                                      std::uint32_t gate) {
   const auto& gathers = writer_.wiring().gathers(op.stage);
   const std::pair wanted(op.stage, bucket);
   if (gathers.empty() || op.kind == OpKind::backward_weight ||
-      costs_.stages[op.stage.value].buckets[bucket].parameters.count == 0 || stream.whole == wanted)
+      costs_.stages[op.stage.value].buckets[bucket].parameters.count == 0)
     return kNone;
-  stream.whole = wanted;
-  Nodes ready = stream.before;
-  std::erase(ready, kNone);
+  const bool frees = op.kind == OpKind::forward ? options_.sharing.frees_after_forward
+                                                : options_.sharing.frees_after_backward;
+  if (stream.passing && *stream.passing != wanted) stream.whole.erase(*stream.passing);
+  stream.passing = frees ? std::optional(wanted) : std::nullopt;
+  if (!stream.whole.insert(wanted).second) return kNone;
+  Nodes ready;
+  if (stream.parts.size() > options_.sharing.prefetch) ready = stream.parts.front();
   if (ready.empty() && gate != kNone) ready.push_back(gate);
-  return writer_.add_collective(gathers[gathers.size() - 1 - bucket], op.stage,
-                                op.micro_batch.value, std::move(ready));
+  return writer_
+      .add_collective(gathers[gathers.size() - 1 - bucket], op.stage, op.micro_batch.value,
+                      std::move(ready))
+      .last;
 }
 
 void SynchronousRun::write_made(Stream& stream) {
-  if (!stream.made) return;
-  Made& made = *stream.made;
-  stream.reduced.push_back(writer_.add_collective(
-      *made.reduction, made.op.stage, made.op.micro_batch.value, std::move(made.nodes)));
-  stream.made.reset();
+  for (Made& made : stream.made) {
+    const auto ends = writer_.add_collective(*made.reduction, made.op.stage,
+                                             made.op.micro_batch.value, std::move(made.nodes));
+    stream.scattered.push_back(ends.first);
+    stream.reduced.push_back(ends.last);
+  }
+  stream.made.clear();
 }
 
 /// Records a node that has made gradients to reduce after the last backward.
 void SynchronousRun::remember(const Op& op, std::size_t bucket, std::uint32_t node) {
-  if (options_.sharded < Sharded::gradients && !writer_.wiring().reductions(op.stage).empty())
+  if (options_.sharing.state < Sharded::gradients && !writer_.wiring().reductions(op.stage).empty())
     gradients_[op.stage.value][bucket].push_back(node);
 }
 
@@ -269,7 +300,7 @@ std::uint32_t SynchronousRun::write_end(std::uint32_t first) {
       last_micro_batch, std::vector<Nodes>(schedule_.shape.stages(), {mini_batch.reduced}));
   Nodes ends = joined(updates);
   Nodes gathers;
-  if (!options_.gather_ahead && options_.sharded != Sharded::weights)
+  if (!options_.gather_ahead && options_.sharing.state != Sharded::weights)
     gathers = write_gathers(last_micro_batch, updates);
   if (!gathers.empty()) {
     mini_batch.updated = writer_.add_moment(ActivityKind::flush, {}, last_micro_batch,
@@ -322,8 +353,9 @@ SynchronousRun::Nodes SynchronousRun::write_ties(std::uint32_t last_micro_batch,
           if (writer_.graph().activities[node].stage.value == stage) ready.push_back(node);
         }
       }
-      ends.push_back(writer_.add_collective(tie.copies[copy], {tie.stages.back()}, last_micro_batch,
-                                            std::move(ready)));
+      const StageId stage{tie.stages.back()};
+      ends.push_back(
+          writer_.add_collective(tie.copies[copy], stage, last_micro_batch, std::move(ready)).last);
     }
   }
   return ends;
@@ -376,7 +408,7 @@ SynchronousRun::Nodes SynchronousRun::write_gathers(std::uint32_t last_micro_bat
   Nodes ends;
   for (std::uint32_t s = 0; s < updates.size(); ++s) {
     for (const Wiring::Collective& gather : writer_.wiring().gathers({s}))
-      ends.push_back(writer_.add_collective(gather, {s}, last_micro_batch, updates[s]));
+      ends.push_back(writer_.add_collective(gather, {s}, last_micro_batch, updates[s]).last);
   }
   return ends;
 }
@@ -393,7 +425,7 @@ void SynchronousRun::write_gathers_ahead(std::uint32_t gate) {
       const bool is_empty =
           !of_stage.empty() && of_stage[of_stage.size() - 1 - part].parameters.count == 0;
       weights_[s].push_back(is_empty ? kNone
-                                     : writer_.add_collective(gathers[part], {s}, 0, ready));
+                                     : writer_.add_collective(gathers[part], {s}, 0, ready).last);
     }
   }
 }
@@ -405,7 +437,10 @@ SynchronousRun::Nodes SynchronousRun::write_reductions(std::uint32_t last_micro_
   Nodes ends;
   for (Stream& stream : streams_) {
     write_made(stream);
-    const std::size_t left = std::min<std::size_t>(2, stream.reduced.size());
+    // Where each backward waits for the reductions but two, only those are left.
+    const bool waited = !options_.sharing.reduces_once() && options_.sharing.degree == 0;
+    const std::size_t left =
+        std::min<std::size_t>(waited ? 2 : stream.reduced.size(), stream.reduced.size());
     ends.insert(ends.end(), stream.reduced.end() - static_cast<std::ptrdiff_t>(left),
                 stream.reduced.end());
   }
@@ -419,12 +454,13 @@ SynchronousRun::Nodes SynchronousRun::write_reductions(std::uint32_t last_micro_
             [&](std::uint32_t a, std::uint32_t b) { return last_of(a) < last_of(b); });
   for (const std::uint32_t s : order) {
     const auto& of_stage = writer_.wiring().reductions({s});
-    if (options_.sharded >= Sharded::gradients && buckets({s}) > 0) continue;
+    if (options_.sharing.state >= Sharded::gradients && buckets({s}) > 0) continue;
     for (std::size_t bucket = 0; bucket < of_stage.size(); ++bucket) {
       if (buckets({s}) > 0 && costs_.stages[s].buckets[bucket].gradients.count == 0)
         continue;  // makes no gradients
-      ends.push_back(writer_.add_collective(of_stage[bucket], {s}, last_micro_batch,
-                                            members_ready(s, bucket)));
+      Nodes ready = members_ready(s, bucket);
+      ends.push_back(
+          writer_.add_collective(of_stage[bucket], {s}, last_micro_batch, std::move(ready)).last);
     }
   }
   return ends;

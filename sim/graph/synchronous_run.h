@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "sim/graph/graph_writer.h"
@@ -31,8 +33,8 @@ class SynchronousRun {
   using Nodes = std::vector<std::uint32_t>;
   class StageEnds;
 
-  /// Gradients of the newest part on a stream whose collective is not written yet. The gather for
-  /// the next part goes over the links first.
+  /// Gradients of the newest part or op on a stream whose collective is not written yet. The gather
+  /// for the next part goes over the links first.
   struct Made {
     const Wiring::Collective* reduction = nullptr;
     Op op;
@@ -41,12 +43,14 @@ class SynchronousRun {
 
   /// The ops of one slot of the schedule, in all copies.
   struct Stream {
-    Nodes last;    ///< The newest op or part of an op, one per copy.
-    Nodes before;  ///< The node before it, one per copy.
-    /// The stage and bucket whose weights are whole, beside the device's own share.
-    std::optional<std::pair<StageId, std::size_t>> whole;
-    std::optional<Made> made;
-    Nodes reduced;  ///< The ends of the stream's reductions in this mini-batch.
+    Nodes last;                ///< The newest op or part of an op, one per copy.
+    std::vector<Nodes> parts;  ///< The newest parts or ops, `prefetch` + 1 of them.
+    /// The stages and buckets whose weights are whole, beside the device's own share.
+    std::set<std::pair<StageId, std::size_t>> whole;
+    std::optional<std::pair<StageId, std::size_t>> passing;  ///< Freed with the next part.
+    std::vector<Made> made;
+    Nodes scattered;  ///< The ends of the first phases of its reductions in this mini-batch.
+    Nodes reduced;    ///< The ends of these reductions.
   };
 
   std::size_t buckets(StageId stage) const { return costs_.stages[stage.value].buckets.size(); }
@@ -59,6 +63,7 @@ class SynchronousRun {
   void write_whole(const Op& op, std::uint32_t gate, const Nodes* weights);
   void write_paired(std::size_t index, std::uint32_t gate, const Nodes* weights);
   void write_parts(const Op& op, std::uint32_t gate, const Nodes* weights, bool makes_last);
+  void keep(Stream& stream) const;
   std::uint32_t gather(Stream& stream, const Op& op, std::size_t bucket, std::uint32_t gate);
   void write_made(Stream& stream);
   std::uint32_t first_wait(const Op& op, std::uint32_t copy, const Stream& stream,

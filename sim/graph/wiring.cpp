@@ -149,11 +149,11 @@ std::uint32_t Wiring::channel(std::uint32_t from, std::uint32_t to) {
   return static_cast<std::uint32_t>(channels.size() - 1);
 }
 
-std::uint32_t Wiring::own_channel(std::uint32_t slot, bool of_group, const Path& path) {
-  constexpr std::uint32_t group = std::numeric_limits<std::uint32_t>::max();
+std::uint32_t Wiring::own_channel(std::uint32_t slot, OwnRing ring, const Path& path) {
+  constexpr std::uint32_t max = std::numeric_limits<std::uint32_t>::max();
   auto& channels = graph_.channels;
   const auto [found, is_new] = channel_index_.try_emplace(
-      {slot, of_group ? group : slot}, static_cast<std::uint32_t>(channels.size()));
+      {slot, max - static_cast<std::uint32_t>(ring)}, static_cast<std::uint32_t>(channels.size()));
   if (is_new) channels.push_back({slot, slot, path});
   return found->second;
 }

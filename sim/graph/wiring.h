@@ -34,11 +34,13 @@ class Wiring {
   /// An all-reduce over the devices of one stage, or a half of it. Flat: one ring in device order;
   /// each member sends to the next. Hierarchical: the rings of each level in turn. They scatter
   /// outwards, reduce at the outermost level and gather inwards; all rings of a phase run at once.
+  /// In shard groups: the rings of all groups at once, then for gradients those across the groups.
   /// If a device stands for a group that shares as well, the group's members are on the same ring.
   struct Collective {
     struct Phase {
       std::vector<Route> hops;
       std::uint32_t end = 0;  ///< The resource of the moment at which all hops have ended.
+      ActivityKind kind = ActivityKind::all_reduce;  ///< Of its hops.
     };
     ActivityKind kind = ActivityKind::all_reduce;
     std::vector<Phase> phases;
@@ -115,7 +117,16 @@ class Wiring {
   Collective one_hop(ActivityKind kind, std::uint32_t slot, Bytes bytes);
   Collective hierarchical(ActivityKind kind, Bytes bytes);
   /// The rings of one level: each member sends `sent` in `steps` steps to the next of its group.
-  Collective::Phase rings_of_level(std::size_t level, Bytes sent, std::int64_t steps);
+  Collective::Phase rings_of_level(ActivityKind kind, std::size_t level, Bytes sent,
+                                   std::int64_t steps);
+  /// The collective of copies that share in groups: in each group, and for gradients then across
+  /// the groups, which all-reduce their shares.
+  Collective in_shard_groups(ActivityKind kind, const std::vector<std::uint32_t>& members,
+                             Bytes bytes);
+  /// The rings over the copies of a stage's device, as rings_of_copies() lists them. If one copy
+  /// stands for all: the slowest hop.
+  Collective::Phase phase_of_copies(ActivityKind kind, const std::vector<std::uint32_t>& members,
+                                    Bytes bytes, std::size_t index);
   Route hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps);
   Route hop(std::uint32_t channel, const Link& link, Bytes sent, std::int64_t steps);
   Route transfer(std::uint32_t from, std::uint32_t to, Bytes bytes);
@@ -123,9 +134,10 @@ class Wiring {
   /// `before`, which is in no link's.
   std::uint32_t beside_work(const Link& link, const Path& path, Bytes bytes, Duration before);
   std::uint32_t channel(std::uint32_t from, std::uint32_t to);
-  /// A channel from a device to itself. It stands for several devices: copies that are not written,
-  /// or its group.
-  std::uint32_t own_channel(std::uint32_t slot, bool of_group, const Path& path);
+  /// What a channel from a device to itself stands for: the ring of copies that are not written (or
+  /// those in shard groups), the ring across shard groups, or the ring of the device's group.
+  enum class OwnRing : std::uint32_t { copies, across, group };
+  std::uint32_t own_channel(std::uint32_t slot, OwnRing ring, const Path& path);
   std::uint32_t cost_class(const Cost& cost);
 
   const PipelineShape& shape_;

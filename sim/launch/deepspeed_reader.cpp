@@ -118,19 +118,33 @@ class DeepspeedReader {
 
   void read_sharding() {
     const std::string at = "zero_optimization.";
-    launch().zero = arguments_.count(at + "stage", 0, 3).value_or(0);
+    launch().set_zero(arguments_.count(at + "stage", 0, 3).value_or(0));
+    read_mics(at + "mics_shard_size");
     // runtime/zero/config.py: 5e8 numbers where the file says nothing.
     const std::string bucket = arguments_.word(at + "reduce_bucket_size");
     const auto numbers =
         bucket == "auto" ? std::nullopt : arguments_.count(at + "reduce_bucket_size", 1);
     if (bucket == "auto")
       read_.notes.emplace_back("zero_optimization.reduce_bucket_size is 'auto': 5e8 is taken");
-    const bool overlaps = arguments_.flag_or(at + "overlap_comm", launch().zero == 3);
-    if (launch().zero >= 2 || overlaps)
+    const bool overlaps = arguments_.flag_or(at + "overlap_comm", launch().zero() == 3);
+    if (launch().zero() >= 2 || overlaps)
       launch().bucket = Bytes{numbers.value_or(500'000'000) * (launch().dtype == "fp32" ? 4 : 2)};
     const std::string type = lower_case(arguments_.word("data_types.grad_accum_dtype"));
     launch().gradients = type == "fp32" && launch().dtype != "fp32" ? 2 : 1;
     arguments_.pass_over("communication_data_type");
+  }
+
+  /// MiCS: so many GPUs share, and the groups all-reduce.
+  void read_mics(const std::string& key) {
+    const auto size = arguments_.count(key, -1, 1'000'000);
+    if (!size || *size < 1 || launch().zero() != 3) return;
+    const std::int64_t copies = launch().gpus / launch().pipeline;
+    if (copies % *size != 0) {
+      arguments_.error(
+          key, fmt::format("{} is {}, which does not divide the {} copies", key, *size, copies));
+      return;
+    }
+    if (*size < copies) launch().sharing.degree = static_cast<std::uint32_t>(*size);
   }
 
   void read_recomputation() {

@@ -20,6 +20,7 @@ std::vector<std::string> deepspeed_notes(const ScenarioLaunch& made) {
                   launch.gpus / launch.gpus_per_server, launch.gpus_per_server, launch.sequence,
                   launch.config));
   tell_unsaid(launch, "DeepSpeed", notes);
+  tell_unsaid_sharing(launch, "DeepSpeed", /*has_degree=*/launch.zero() == 3, notes);
   if (launch.recompute == "layers")
     notes.emplace_back(
         "the program recomputes blocks by calling DeepSpeed's checkpointing: the key alone "
@@ -44,7 +45,7 @@ Result<EmittedLaunch> deepspeed_launch(const ScenarioLaunch& made) {
   const Launch& launch = made.launch;
   if (launch.pipeline > 1 && (launch.schedule != "1f1b" || launch.chunks > 1))
     return no_such_schedule("DeepSpeed", launch, "1f1b");
-  if (launch.pipeline > 1 && launch.zero > 1) {
+  if (launch.pipeline > 1 && launch.zero() > 1) {
     Diagnostic wrong;
     wrong.message = "DeepSpeed's pipelines share the optimizer's state, and no gradients";
     wrong.help = "training.zero_stage: 1";
@@ -55,7 +56,9 @@ Result<EmittedLaunch> deepspeed_launch(const ScenarioLaunch& made) {
                                  {"gradient_accumulation_steps", rounds_of(launch)}};
   if (launch.dtype == "bf16") json["bf16"] = {{"enabled", true}};
   if (launch.dtype == "fp16") json["fp16"] = {{"enabled", true}};
-  nlohmann::ordered_json zero = {{"stage", launch.zero}};
+  nlohmann::ordered_json zero = {{"stage", launch.zero()}};
+  if (launch.zero() == 3 && launch.sharing.degree > 0)
+    zero["mics_shard_size"] = launch.sharing.degree;
   if (launch.bucket) {
     zero["overlap_comm"] = true;
     zero["reduce_bucket_size"] =

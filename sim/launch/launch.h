@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "schedules/stages/sharding.h"
 
 namespace plumbline {
 
@@ -53,12 +54,15 @@ struct Launch {
   std::string recompute = "none";                ///< As schedule.recompute has it.
   std::optional<std::int64_t> recompute_layers;  ///< Of each stage; nothing: all.
   std::vector<std::string> recompute_modules;
-  std::int64_t zero = 0;  ///< training.zero_stage.
+  Sharing sharing{};  ///< training.zero_stage, and the keys that say how.
   bool gathers_with_forward = false;
   std::optional<Bytes> bucket;  ///< Gradients are reduced beside the backward, so many at once.
   double gradients = 2;         ///< Bytes of gradients for each byte of parameters.
   std::optional<double> optimizer_state;  ///< Nothing: that of Adam in fp32.
 
+  /// training.zero_stage.
+  std::int64_t zero() const { return static_cast<std::int64_t>(sharing.state); }
+  void set_zero(std::int64_t stage) { sharing.state = static_cast<Sharded>(stage); }
   /// The GPUs of one device of a scenario: those that share a sample, or experts.
   std::int64_t group() const;
   /// The micro-batches that such a group trains at the same time.

@@ -195,7 +195,7 @@ class LaunchMaker {
       note(
           "activations in the hosts' memory (schedule.offload) are not written: no launcher here "
           "takes a share");
-    launch().zero = static_cast<std::int64_t>(scenario_.sharded);
+    launch().sharing = setup_.rules.sharing;
     launch().gathers_with_forward = scenario_.gather_ahead;
     // Where the scenario gives no size, only data-parallel has one that a launcher must be told.
     launch().bucket = setup_.whole_model() ? scenario_.min_bucket() : scenario_.schedule.bucket;

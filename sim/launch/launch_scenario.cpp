@@ -10,6 +10,7 @@
 
 #include "base/exact_quantity.h"
 #include "base/yaml_text.h"
+#include "sim/scenario/sharing_keys.h"
 
 namespace plumbline {
 namespace {
@@ -92,8 +93,11 @@ void add_training(std::string& text, const Launch& launch) {
   training.add("gradients", fmt::format("{}", launch.gradients));
   if (launch.optimizer_state)
     training.add("optimizer_state", fmt::format("{}", *launch.optimizer_state));
-  if (launch.zero > 0) training.add("zero_stage", std::to_string(launch.zero));
-  if (launch.gathers_with_forward && (launch.zero == 1 || launch.zero == 2))
+  if (launch.zero() > 0) {
+    training.add("zero_stage", std::to_string(launch.zero()));
+    for (auto& [key, value] : sharing_keys_of(launch.sharing)) training.add(key, std::move(value));
+  }
+  if (launch.gathers_with_forward && (launch.zero() == 1 || launch.zero() == 2))
     training.add("gather", "with-forward");
   if (launch.tokens) training.add("tokens", std::to_string(*launch.tokens));
   add_section(text, "training", std::move(training));

@@ -10,6 +10,7 @@
 
 #include "base/bug.h"
 #include "sim/launch/megatron_writer.h"
+#include "sim/scenario/sharing_keys.h"
 
 namespace plumbline {
 namespace {
@@ -64,8 +65,16 @@ void tell_unsaid(const Launch& launch, std::string_view launcher, std::vector<st
   tell(!launch.flash_attention, "attention without FlashAttention");
   tell(launch.overlapped_pairs && launcher != "torchtitan", "overlapping pairs of F and B");
   tell(launch.mtp, "modules that predict further tokens");
-  tell(launch.zero > 0 && launch.gathers_with_forward && launcher == "nanotron",
+  tell(launch.zero() > 0 && launch.gathers_with_forward && launcher == "nanotron",
        "gathering parameters beside the forward");
+}
+
+void tell_unsaid_sharing(const Launch& launch, std::string_view launcher, bool has_degree,
+                         std::vector<std::string>& notes) {
+  for (const auto& [key, value] : sharing_keys_of(launch.sharing)) {
+    if (key == "shard_degree" && has_degree) continue;
+    notes.push_back(fmt::format("{} has no key for training.{}: {}", launcher, key, value));
+  }
 }
 
 std::string comments_of(const std::vector<std::string>& notes) {

@@ -39,6 +39,11 @@ Diagnostic no_such_schedule(std::string_view launcher, const Launch& launch, std
 /// Adds notes on what the formats of `launcher` have no key for, and other programs' defaults
 /// decide: dropout, fused losses, plain attention, overlapped pairs, modules for further tokens.
 void tell_unsaid(const Launch& launch, std::string_view launcher, std::vector<std::string>& notes);
+
+/// Adds a note for each key of the sharing that the launcher has none for; `has_degree`: it has one
+/// for copies that share in groups.
+void tell_unsaid_sharing(const Launch& launch, std::string_view launcher, bool has_degree,
+                         std::vector<std::string>& notes);
 /// "# note", a line each.
 std::string comments_of(const std::vector<std::string>& notes);
 /// The copies of the pipeline, and the micro-batches that each trains before an update.

@@ -263,15 +263,15 @@ class MegatronReader {
     const std::string optimizer = lower_case(arguments_.word("name"));
     const bool distributed = arguments_.flag("use-distributed-optimizer") ||
                              optimizer.find("distributed") != std::string::npos;
-    launch().zero = distributed ? 1 : 0;
+    launch().set_zero(distributed ? 1 : 0);
     const std::string strategy = arguments_.word("data-parallel-sharding-strategy");
     const bool sharded = arguments_.flag("use-megatron-fsdp") || arguments_.flag("use-custom-fsdp");
     if (sharded)
-      launch().zero = strategy == "optim_grads_params" ? 3
-                      : strategy == "optim_grads"      ? 2
-                      : strategy == "no_shard"         ? 0
-                                                       : 1;
-    if (arguments_.flag("use-torch-fsdp2")) launch().zero = 3;
+      launch().set_zero(strategy == "optim_grads_params" ? 3
+                        : strategy == "optim_grads"      ? 2
+                        : strategy == "no_shard"         ? 0
+                                                         : 1);
+    if (arguments_.flag("use-torch-fsdp2")) launch().set_zero(3);
     if (arguments_.flag("overlap-grad-reduce")) {
       // distributed_data_parallel_config.py: 40 million numbers, or a million for each copy.
       const std::int64_t copies =
@@ -283,10 +283,28 @@ class MegatronReader {
       launch().bucket = Bytes{numbers * width};
     }
     launch().gathers_with_forward =
-        arguments_.flag("overlap-param-gather") && (launch().zero == 1 || launch().zero == 2);
-    if (const auto instances = arguments_.count("num-distributed-optimizer-instances", 1);
-        instances.value_or(1) > 1)
-      read_.not_modelled.push_back(arguments_.told("num-distributed-optimizer-instances"));
+        arguments_.flag("overlap-param-gather") && (launch().zero() == 1 || launch().zero() == 2);
+    read_instances();
+  }
+
+  /// Copies share within an instance; instances all-reduce what each of them has reduced.
+  void read_instances() {
+    const std::string_view key = "num-distributed-optimizer-instances";
+    const std::int64_t instances = arguments_.count(key, 1).value_or(1);
+    if (instances == 1 || launch().zero() == 0) return;
+    const std::int64_t sharers = launch().tensor * launch().context * launch().pipeline;
+    const std::int64_t copies = launch().gpus / sharers;
+    if (copies % instances != 0) {
+      arguments_.error(key,
+                       fmt::format("{} instances do not divide the {} copies", instances, copies));
+      return;
+    }
+    launch().sharing.degree = static_cast<std::uint32_t>(copies / instances);
+    // Within a group of GPUs with context or expert parallelism, instances divide that group, too.
+    if (launch().context * launch().expert > 1 || launch().sharing.degree == 1) {
+      launch().sharing.degree = 0;
+      read_.not_modelled.push_back(arguments_.told(key));
+    }
   }
 
   /// The bytes of a number of this type.

@@ -240,10 +240,14 @@ class MegatronWriter {
   }
 
   void add_sharding() {
-    if (launch_.zero == 1) lines_.add("--use-distributed-optimizer");
-    if (launch_.zero > 1)
+    tell_unsaid_sharing(launch_, "Megatron-LM", /*has_degree=*/true, notes_);
+    if (launch_.zero() == 1) lines_.add("--use-distributed-optimizer");
+    if (launch_.zero() > 1)
       lines_.add(fmt::format("--use-megatron-fsdp --data-parallel-sharding-strategy {}",
-                             launch_.zero == 2 ? "optim_grads" : "optim_grads_params"));
+                             launch_.zero() == 2 ? "optim_grads" : "optim_grads_params"));
+    if (launch_.sharing.degree > 0)
+      lines_.add(fmt::format("--num-distributed-optimizer-instances {}",
+                             copies_of(launch_) / launch_.sharing.degree));
     if (launch_.bucket) {
       const std::int64_t width = launch_.dtype == "fp32" || launch_.gradients > 1 ? 4 : 2;
       lines_.add(fmt::format("--overlap-grad-reduce --ddp-bucket-size {}",

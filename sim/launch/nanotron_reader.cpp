@@ -178,10 +178,10 @@ class NanotronReader {
   }
 
   void read_memory() {
-    launch().zero = arguments_.count("optimizer.zero_stage", 0, 3).value_or(0);
-    if (launch().zero > 1)
+    launch().set_zero(arguments_.count("optimizer.zero_stage", 0, 3).value_or(0));
+    if (launch().zero() > 1)
       read_.notes.push_back(
-          fmt::format("optimizer.zero_stage is {}, as it is written", launch().zero));
+          fmt::format("optimizer.zero_stage is {}, as it is written", launch().zero()));
     const bool in_fp32 = arguments_.flag("optimizer.accumulate_grad_in_fp32");
     launch().gradients = in_fp32 && launch().dtype != "fp32" ? 2 : 1;
     if (const auto bucket = arguments_.count("model.ddp_bucket_cap_mb", 1, 1'000'000))

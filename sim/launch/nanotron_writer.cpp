@@ -67,8 +67,9 @@ class NanotronWriter {
     line("optimizer:");
     line(fmt::format("  accumulate_grad_in_fp32: {}",
                      launch_.gradients > 1 && launch_.dtype != "fp32"));
-    line(fmt::format("  zero_stage: {}", std::min<std::int64_t>(launch_.zero, 1)));
-    if (launch_.zero > 1) notes_.emplace_back("nanotron shares the optimizer's state, and no more");
+    line(fmt::format("  zero_stage: {}", std::min<std::int64_t>(launch_.zero(), 1)));
+    if (launch_.zero() > 1)
+      notes_.emplace_back("nanotron shares the optimizer's state, and no more");
   }
 
   void add_parallelism() {
@@ -99,6 +100,7 @@ class NanotronWriter {
 
   void tell_what_is_missing() {
     tell_unsaid(launch_, "nanotron", notes_);
+    tell_unsaid_sharing(launch_, "nanotron", /*has_degree=*/false, notes_);
     if (launch_.fp8) notes_.emplace_back("nanotron does not multiply in fp8");
     notes_.emplace_back("general, tokenizer, data_stages, and rates of optimizer are yours");
   }

@@ -99,13 +99,16 @@ class NemoWriter {
   }
 
   void add_sharding() {
+    tell_unsaid_sharing(launch_, "Megatron-Bridge", /*has_degree=*/true, notes_);
     section("ddp");
-    key("use_distributed_optimizer", launch_.zero > 0);
-    if (launch_.zero > 1) {
+    key("use_distributed_optimizer", launch_.zero() > 0);
+    if (launch_.zero() > 1) {
       key("use_megatron_fsdp", true);
       key("data_parallel_sharding_strategy",
-          launch_.zero == 2 ? "optim_grads" : "optim_grads_params");
+          launch_.zero() == 2 ? "optim_grads" : "optim_grads_params");
     }
+    if (launch_.sharing.degree > 0)
+      key("num_distributed_optimizer_instances", copies_of(launch_) / launch_.sharing.degree);
     key("grad_reduce_in_fp32", launch_.gradients > 1);
     key("overlap_grad_reduce", launch_.bucket.has_value());
     if (launch_.bucket) {

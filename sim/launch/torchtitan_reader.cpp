@@ -284,13 +284,30 @@ class TorchtitanReader {
     return true;
   }
 
+  /// FSDP2. Beside a pipeline, torch.distributed.pipelining keeps what a backward has gathered, and
+  /// reduces gradients when a stage's last backward has ended (stage.py,
+  /// backward_maybe_with_nosync).
+  void set_sharing(const std::string& reshard) {
+    Sharing& sharing = launch().sharing;
+    const bool is_pipelined = launch().pipeline > 1;
+    sharing.state = Sharded::weights;
+    sharing.frees_after_forward = reshard == "always" || (reshard == "default" && !is_pipelined);
+    sharing.frees_after_backward = !is_pipelined;
+    if (is_pipelined) sharing.reduction = Reduction::behind_last_backward;
+    if (copies_ == 1) return;
+    if (shards_ > 1) {
+      sharing.degree = static_cast<std::uint32_t>(shards_);
+    } else {  // shared over context parallelism alone
+      read_.not_modelled.emplace_back("parallelism.data_parallel_replicate_degree");
+    }
+  }
+
   /// Parameters are kept in training.dtype and sharded, computed with in mixed_precision_param.
   void read_sharding() {
     const std::string reshard =
         one_of_words("parallelism.fsdp_reshard_after_forward", {"default", "always", "never"});
-    const bool keeps = reshard == "never" || (reshard == "default" && launch().pipeline > 1);
     const bool is_sharded = shards_ * launch().context > 1;
-    launch().zero = !is_sharded ? 0 : keeps ? 1 : 3;
+    if (is_sharded) set_sharing(reshard);
     const bool is_alone = launch().tensor * launch().pipeline == 1;
     if (!is_sharded && !is_alone && launch().dtype != "fp32") {
       launch().dtype = "fp32";
@@ -303,8 +320,6 @@ class TorchtitanReader {
                          "share nothing");
       launch().bucket = Bytes{std::int64_t{100} << 20};  // its DistributedDataParallel
     }
-    if (shards_ > 1 && copies_ > 1)
-      read_.not_modelled.emplace_back("parallelism.data_parallel_replicate_degree");
     launch().gradients = launch().dtype == "fp32" ? 1 : 2;
     // Adam's two moments and the parameters themselves, less those that are computed with.
     const bool in_bf16 = arguments_.word("training.dtype") == "bfloat16";

@@ -60,7 +60,7 @@ class TorchtitanWriter {
           "torchtitan", launch_,
           "gpipe, 1f1b, interleaved-1f1b, looped-bfs, interleaved-zb, zb-v, dualpipev or auto");
     const bool is_alone = launch_.tensor * launch_.context * launch_.pipeline == 1;
-    if (launch_.zero == 0 && !is_alone && copies_of(launch_) > 1) {
+    if (launch_.zero() == 0 && !is_alone && copies_of(launch_) > 1) {
       Diagnostic wrong;
       wrong.message = "torchtitan has no copies beside other parallelism that share nothing";
       wrong.help = "training.zero_stage: 1, or 3";
@@ -123,15 +123,41 @@ class TorchtitanWriter {
     if (launch_.optimizer_state && *launch_.optimizer_state <= 2) word("dtype", "bfloat16");
   }
 
+  /// Weights stay with a pipeline unless "always" is said; then forwards free them, no backward.
+  void add_reshard() {
+    const Sharing& sharing = launch_.sharing;
+    const bool frees = launch_.zero() == 3 && sharing.frees_after_forward;
+    word("fsdp_reshard_after_forward", frees ? "always" : "never");
+    if (launch_.zero() < 3) {
+      notes_.emplace_back(
+          "torchtitan shares weights between mini-batches, too: the next forward gathers them");
+      return;
+    }
+    const bool is_pipelined = launch_.pipeline > 1;
+    if (sharing.frees_after_backward == is_pipelined)
+      notes_.emplace_back(is_pipelined ? "a backward of a pipeline's stage does not free weights"
+                                       : "without a pipeline every backward frees weights");
+    const Reduction reduction =
+        is_pipelined ? Reduction::behind_last_backward : Reduction::each_backward;
+    if (sharing.reduction != reduction)
+      notes_.emplace_back(is_pipelined ? "gradients are reduced behind the last backward"
+                                       : "every backward reduces its gradients");
+    if (sharing.prefetch != 1)
+      notes_.emplace_back("weights are gathered one block ahead, whatever training.prefetch says");
+  }
+
   void add_parallelism() {
     section("parallelism");
-    const bool is_sharded = launch_.zero > 0;
-    key("data_parallel_replicate_degree", is_sharded ? 1 : copies_of(launch_));
-    key("data_parallel_shard_degree", is_sharded ? copies_of(launch_) : 1);
-    if (is_sharded) word("fsdp_reshard_after_forward", launch_.zero == 3 ? "always" : "never");
-    if (launch_.context > 1 && launch_.zero == 0)
+    const bool is_sharded = launch_.zero() > 0;
+    const std::int64_t copies = copies_of(launch_);
+    const std::int64_t sharers = launch_.sharing.sharers(static_cast<std::uint32_t>(copies));
+    key("data_parallel_replicate_degree", copies / sharers);
+    key("data_parallel_shard_degree", sharers);
+    if (is_sharded) add_reshard();
+    if (launch_.context > 1 && launch_.zero() == 0)
       notes_.emplace_back("torchtitan shares parameters over context parallelism, too");
-    if (launch_.zero == 2) notes_.emplace_back("gradients are shared only after the last backward");
+    if (launch_.zero() == 2 && !launch_.sharing.reduces_once())
+      notes_.emplace_back("gradients are shared only after the last backward");
     key("tensor_parallel_degree", launch_.tensor);
     if (launch_.tensor > 1 && !launch_.sequence_parallel)
       notes_.emplace_back("torchtitan's tensor parallelism is always sequence parallel");

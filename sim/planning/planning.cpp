@@ -83,12 +83,19 @@ std::optional<Diagnostic> check_scenario(const Scenario& scenario) {
                        "a planned partition does not go with plan.data_parallel above 1",
                        "the planner replicates stages itself: plan.data_parallel=1");
   }
-  if (scenario.sharded >= Sharded::gradients) {
+  if (scenario.sharing.state >= Sharded::gradients) {
     return input_error(scenario.sharded_mark,
                        fmt::format("training.zero_stage is {}, and a planned partition may have "
                                    "replicas, which share no more than the optimizer",
-                                   static_cast<int>(scenario.sharded)),
+                                   static_cast<int>(scenario.sharing.state)),
                        "training.zero_stage: 1 or 0");
+  }
+  if (scenario.sharing.degree > 0) {
+    return input_error(scenario.degree_mark,
+                       fmt::format("training.shard_degree is {}, and a planned partition may have "
+                                   "replicas, which share with all others",
+                                   scenario.sharing.degree),
+                       "leave training.shard_degree out");
   }
   return std::nullopt;
 }
@@ -102,7 +109,7 @@ Residency residency_of(const Scenario& scenario) {
   residency.recompute = schedule.recompute.kind;
   residency.as_few_as_fit =
       schedule.recompute.as_few_as_fit() && scenario.cluster.memory.has_value();
-  residency.sharded_optimizer = scenario.sharded != Sharded::nothing;
+  residency.sharded_optimizer = scenario.sharing.state != Sharded::nothing;
   if (!schedule.asynchronous()) {
     residency.micro_batches = schedule.micro_batches;
     residency.shared = schedule.micro_batches;

@@ -230,7 +230,7 @@ std::optional<double> sent_in_groups_of(const TrainingSetup& setup, const OpGrap
       of_op = whole_time(*own, kind, recomputes);
     }
     if (of_op.count() <= 0) continue;
-    const double sharers = setup.rules.sharded != Sharded::nothing ? graph.members(stage) : 1;
+    const double sharers = setup.rules.sharing.sharers(graph.members(stage));
     const Cost& cost = graph.cost(node);
     sum_s += sent_by(*own, kind, recomputes, sharers) * seconds(cost.hold + cost.hidden - per_op) /
                  seconds(of_op) -

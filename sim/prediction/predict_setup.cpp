@@ -35,7 +35,7 @@ bool one_tells_all(const TrainingSetup& setup) {
          setup.costs.slowdowns.empty() && setup.costs.updates_at_once.empty() &&
          !has_busy_links(setup) && (setup.costs.tied.empty() || has_one_link(setup.cluster)) &&
          !(setup.costs.lengths && setup.costs.lengths->differs_by_copy()) &&
-         copies_are_alike(setup.schedule.shape, setup.devices, setup.cluster, setup.copies());
+         copies_are_alike(setup.schedule.shape, setup.devices, setup.cluster, setup.rules);
 }
 
 /// Adds a note on how much longer transfers take, over all of them, because others compute.

@@ -54,8 +54,7 @@ std::string what(const Outcome& p, BubbleCause cause) {
     case BubbleCause::transfers:
       return p.graph.blocking ? "blocking transfers" : "transfers";
     case BubbleCause::collectives:
-      return p.setup.rules.sharded == Sharded::nothing ? "all-reduces"
-                                                       : "reduce-scatters and all-gathers";
+      return p.setup.rules.sharing.shares() ? "reduce-scatters and all-gathers" : "all-reduces";
     case BubbleCause::updates:
       return "updates";
     case BubbleCause::overhead:

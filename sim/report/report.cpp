@@ -118,7 +118,7 @@ class Summary {
 
   void add_communication() {
     if (m_.all_reduce_bytes.count > 0) {
-      const bool sharded = p_.setup.rules.sharded != Sharded::nothing;
+      const bool sharded = p_.setup.rules.sharing.shares();
       line(sharded ? "collectives" : "all-reduces", std::to_string(m_.all_reduces),
            fmt::format("{}{} sent around rings; devices wait {} for them",
                        sharded ? "reduce-scatters and all-gathers: " : "",

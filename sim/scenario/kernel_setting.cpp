@@ -34,23 +34,31 @@ double rate(const std::optional<BytesPerSecond>& bandwidth) {
   return bandwidth ? static_cast<double>(bandwidth->count) : 0;
 }
 
-/// Weights that copies share travel with each micro-batch: always in stage 3, and in stage 2
-/// without a pipeline, where each backward scatters its gradients. Copies of a stage are
-/// neighbours in the cluster.
+/// Weights that copies share travel with each micro-batch: in stage 3, unless they stay for the
+/// mini-batch, and in stage 2 without a pipeline, where each backward scatters its gradients.
+/// Copies of a stage are neighbours in the cluster.
 SharedWeights shared_weights(const Scenario& scenario) {
-  const bool all = scenario.sharded == Sharded::weights;
-  const bool each_backward = scenario.sharded == Sharded::gradients && stage_count(scenario) == 1;
-  if (!all && !each_backward) return {};
+  const Sharing& sharing = scenario.sharing;
+  SharedWeights weights;
+  if (sharing.gathers_passes()) {
+    weights.forward = sharing.frees_after_backward ? 1 : 0;
+    weights.backward = sharing.frees_after_forward ? 1 : 0;
+    if (sharing.reduces_each_backward()) ++weights.backward;
+  } else if (sharing.reduces_each_backward() && stage_count(scenario) == 1) {
+    weights.forward = weights.backward = 1;
+  } else {
+    return {};
+  }
   const std::vector<Level>& levels = scenario.cluster.levels;
   const auto in_server = static_cast<std::int64_t>(levels.front().size);
-  SharedWeights weights{.copies = scenario.copies,
-                        .near = std::min(in_server, scenario.copies),
-                        .gathers_twice = all,
-                        .link = rate(levels.front().link.bandwidth)};
+  const std::int64_t copies = sharing.degree > 0 ? sharing.degree : scenario.copies;
+  weights.copies = copies;
+  weights.near = std::min(in_server, copies);
+  weights.link = rate(levels.front().link.bandwidth);
   // The slowest level that the ring crosses decides: of the devices below it each has a card, or
   // they share one.
   std::int64_t below = in_server;
-  for (auto level = levels.begin() + 1; level != levels.end() && below < scenario.copies; ++level) {
+  for (auto level = levels.begin() + 1; level != levels.end() && below < copies; ++level) {
     const double card = rate(level->link.bandwidth);
     const double cards = level->own_cards ? card * static_cast<double>(below) : card;
     if (cards > 0 && (weights.network == 0 || cards < weights.network)) weights.network = cards;

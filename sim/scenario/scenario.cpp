@@ -18,6 +18,7 @@
 #include "sim/scenario/overrides.h"
 #include "sim/scenario/placement.h"
 #include "sim/scenario/scenario_format.h"
+#include "sim/scenario/sharing_keys.h"
 #include "sim/scenario/unlike_devices.h"
 #include "sim/scenario/written_scenario.h"
 
@@ -340,24 +341,25 @@ class ScenarioReader {
       scenario_.gradient_width = width->value;
       scenario_.gradient_mark = width->mark;
     }
-    if (auto stage = section->count("zero_stage")) {
-      scenario_.sharded = static_cast<Sharded>(stage->value);
-      scenario_.sharded_mark = stage->mark;
-      if (stage->value > 0 && scenario_.schedule.asynchronous()) {
-        section->error(stage->mark,
-                       fmt::format("training.zero_stage is {}, but the schedule '{}' has no flush",
-                                   stage->value, scenario_.schedule.rule->name),
-                       "its replicas update one after the other, each when its round is over: "
-                       "training.zero_stage: 0");
-      }
+    SharingKeys keys = read_sharing_keys(*section, scenario_.notes);
+    scenario_.sharing = keys.sharing;
+    scenario_.sharded_mark = keys.state_mark;
+    scenario_.degree_mark = keys.degree_mark;
+    if (keys.sharing.shares() && scenario_.schedule.asynchronous()) {
+      section->error(
+          keys.state_mark,
+          fmt::format("training.zero_stage is {}, but the schedule '{}' has no flush",
+                      static_cast<int>(keys.sharing.state), scenario_.schedule.rule->name),
+          "its replicas update one after the other, each when its round is over: "
+          "training.zero_stage: 0");
     }
     if (auto kind = section->choice("gather", "time to gather weights")) {
       scenario_.gather_mark = kind->mark;
       const bool is_ahead = kind->value == "with-forward";
-      const bool gathers =
-          scenario_.sharded == Sharded::optimizer || scenario_.sharded == Sharded::gradients;
+      const bool gathers = scenario_.sharing.state == Sharded::optimizer ||
+                           scenario_.sharing.state == Sharded::gradients;
       scenario_.gather_ahead = is_ahead && gathers;
-      if (is_ahead && scenario_.sharded == Sharded::nothing) {
+      if (is_ahead && scenario_.sharing.state == Sharded::nothing) {
         scenario_.notes.emplace_back(
             "training.gather is with-forward, but without training.zero_stage: 1 or 2 no weights "
             "are gathered");
@@ -391,7 +393,7 @@ class ScenarioReader {
           "training.gather is with-forward: weights that are gathered ahead of a mini-batch are "
           "simulated with a flush only",
           "training.gather: behind-update, or training.flush: all");
-    } else if (scenario_.sharded == Sharded::weights) {
+    } else if (scenario_.sharing.state == Sharded::weights) {
       refuse(
           "training.zero_stage is 3: weights that are gathered ahead of a mini-batch's forwards "
           "are "

@@ -110,8 +110,9 @@ struct Scenario {
   double optimizer_state = 0;
   double gradient_width = 1;  ///< Bytes of gradients per byte of parameters.
   Mark gradient_mark;
-  Sharded sharded = Sharded::nothing;  ///< training.zero_stage.
+  Sharing sharing{};  ///< training.zero_stage, and the keys that say how.
   Mark sharded_mark;
+  Mark degree_mark;
   bool gather_ahead = false;  ///< Weights of a sharded optimizer are gathered beside the next
                               ///< forwards.
   Mark gather_mark;
@@ -126,7 +127,7 @@ struct Scenario {
   /// them. Nothing: all gradients of a stage are reduced after its backward. If no size is given,
   /// data-parallel and sharded gradients use the size of PyTorch's DistributedDataParallel.
   std::optional<Bytes> min_bucket() const {
-    const bool always = schedule.whole_model() || sharded >= Sharded::gradients;
+    const bool always = schedule.whole_model() || sharing.state >= Sharded::gradients;
     if (schedule.asynchronous() || (!schedule.bucket && !always)) return std::nullopt;
     return schedule.bucket.value_or(Bytes{25 << 20});
   }

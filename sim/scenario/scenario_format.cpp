@@ -375,6 +375,28 @@ const SectionFormat& training_format() {
             "parameters "
             "alike; 2 and 3 not between replicas; none for pipedream.",
             "0"},
+           {"shard_degree",
+            {count(1, kMaxDevices)},
+            "So many copies share, one behind the other: hybrid sharding (HSDP, MiCS). Each such "
+            "group holds everything, and the groups all-reduce what each of them has "
+            "reduce-scattered. It divides the copies. Absent: all copies share."},
+           {"reduce",
+            {words({"each-backward", "with-last-backward", "behind-last-backward"})},
+            "When gradients of zero_stage 2 and 3 are reduced: beside each backward; or once in a "
+            "mini-batch, beside the last backward, bucket by bucket, or when it has ended. "
+            "Gradients that are reduced once are held whole.",
+            "each-backward"},
+           {"reshard",
+            {words({"each-pass", "after-forward", "after-backward", "after-mini-batch"})},
+            "When weights of zero_stage 3 are freed again: behind each forward and each backward; "
+            "behind forwards only, or behind backwards only; or not before the mini-batch ends. "
+            "What is not freed is not gathered again, and counts as held throughout.",
+            "each-pass"},
+           {"prefetch",
+            {count(0, 1000)},
+            "How many buckets ahead the gather of weights of zero_stage 3 begins; 0: when they are "
+            "needed. So many buckets more are whole.",
+            "1"},
            {"gather",
             {words({"behind-update", "with-forward"})},
             "When the weights of zero_stage 1 and 2 are gathered: behind the update, or as the "

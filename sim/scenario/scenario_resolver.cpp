@@ -126,7 +126,7 @@ class ScenarioResolver {
           "layers with times have replicated parameters: their group adds up the gradients within "
           "the update that they give, if any");
     }
-    if (scenario_.sharded != Sharded::nothing)
+    if (scenario_.sharing.state != Sharded::nothing)
       scenario_.model.edit().graph.share_steps(group.replicas());
     if (group_comes_first(group)) share_reductions(group);
   }
@@ -135,7 +135,8 @@ class ScenarioResolver {
   /// shared, both orders send the same amount. The copies' rings need not wait for the flush, so
   /// they come first if the group's rings are no wider.
   bool group_comes_first(const DeviceGroup& group) const {
-    return scenario_.sharded != Sharded::optimizer || !group.spans_servers() || group.cards() > 1;
+    return scenario_.sharing.state != Sharded::optimizer || !group.spans_servers() ||
+           group.cards() > 1;
   }
 
   /// Lets copies add up only the share that their group leaves to each device. This holds for

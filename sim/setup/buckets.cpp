@@ -63,7 +63,7 @@ class BucketFiller {
 
  private:
   /// Whether more than an optimizer is shared: gradients of each backward, weights of each pass.
-  bool shares_passes() const { return setup_.rules.sharded >= Sharded::gradients; }
+  bool shares_passes() const { return setup_.rules.sharing.state >= Sharded::gradients; }
 
   static Bytes shared_in_group(const Layer& layer) {
     return layer.reduced_elsewhere.count > 0 ? layer.replicated : Bytes{};
@@ -89,7 +89,7 @@ class BucketFiller {
     const Duration reduce{std::llround(width / (width + 1) * static_cast<double>(sent.count()))};
     bucket.reduced_in_group.time += reduce;
     bucket.reduced_in_group.bytes += gradient_bytes(layer.reduced_elsewhere, width);
-    if (setup_.rules.sharded != Sharded::weights && !setup_.rules.gather_ahead) return;
+    if (setup_.rules.sharing.state != Sharded::weights && !setup_.rules.gather_ahead) return;
     bucket.gathered_in_group.time += sent - reduce;
     bucket.gathered_in_group.bytes += layer.reduced_elsewhere;
   }
@@ -120,7 +120,7 @@ void take_out_of_update(StageCost& stage, StageSlowdown* slowdown) {
 bool is_shared(const TrainingSetup& setup, std::size_t stage) {
   if (setup.replicas[stage] * setup.copies() > 1) return true;
   const std::vector<LayerId>& layers = setup.partition.stages[stage].layers;
-  return setup.rules.sharded >= Sharded::gradients &&
+  return setup.rules.sharing.state >= Sharded::gradients &&
          std::any_of(layers.begin(), layers.end(), [&](LayerId layer) {
            return setup.model->graph.layer(layer).reduced_elsewhere.count > 0;
          });
@@ -134,7 +134,7 @@ void add_buckets(Bytes min, const std::vector<LayerCosts>& layers, TrainingSetup
     const bool alone = setup.replicas[s] * setup.copies() == 1;
     auto buckets = BucketFiller(setup, min, alone).fill(layers, held);
     // A single bucket is the whole stage. It is used only if gradients or weights are shared.
-    if (buckets.size() == 1 && setup.rules.sharded < Sharded::gradients) continue;
+    if (buckets.size() == 1 && setup.rules.sharing.state < Sharded::gradients) continue;
     stage.buckets = std::move(buckets);
     auto& slowdowns = setup.costs.slowdowns;
     take_out_of_update(stage, slowdowns.empty() ? nullptr : &slowdowns[s]);

@@ -32,7 +32,7 @@ void tell(const AssumedSplit& split, TrainingSetup& setup) {
 }
 
 void note_unshared(const Scenario& scenario, TrainingSetup& setup) {
-  if (scenario.sharded == Sharded::nothing) return;
+  if (scenario.sharing.state == Sharded::nothing) return;
   const bool alone = std::all_of(setup.replicas.begin(), setup.replicas.end(),
                                  [&](std::uint32_t r) { return r * setup.copies() == 1; });
   if (!alone) return;
@@ -43,11 +43,11 @@ void note_unshared(const Scenario& scenario, TrainingSetup& setup) {
   const bool reduces_all = std::all_of(layers.begin(), layers.end(), [](const Layer& layer) {
     return layer.reduced() == layer.parameters;
   });
-  const auto stage = static_cast<int>(scenario.sharded);
+  const auto stage = static_cast<int>(scenario.sharing.state);
   if (steps_all) {
     setup.notes.push_back(fmt::format(
         "training.zero_stage is {}, but each stage is on one device: nothing is shared", stage));
-  } else if (scenario.sharded >= Sharded::gradients && reduces_all) {
+  } else if (scenario.sharing.state >= Sharded::gradients && reduces_all) {
     setup.notes.push_back(
         fmt::format("training.zero_stage is {}, but layers that give their times or updates share "
                     "no more than the optimizer within their group, and there are no copies",
@@ -169,13 +169,15 @@ TrainingSetup without_plan(const Scenario& scenario) {
                  .recompute_early = choice.recompute.is_early(),
                  .copies = static_cast<std::uint32_t>(scenario.copies),
                  .hierarchical = choice.whole_model(),
-                 .sharded = scenario.sharded,
+                 .sharing = scenario.sharing,
                  .gather_ahead = scenario.gather_ahead,
                  .group_on_network = scenario.model->profile.group.spans_servers(),
                  .updates = choice.updates,
                  .weight_versions = {},
                  .slice_work = choice.slices.work,
                  .overheads = scenario.overheads};
+  std::uint32_t& degree = setup.rules.sharing.degree;
+  if (degree == setup.copies()) degree = 0;  // all share, as without a degree
   return setup;
 }
 

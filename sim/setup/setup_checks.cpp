@@ -95,9 +95,37 @@ std::optional<Diagnostic> check_accumulation(const Scenario& scenario,
   return std::nullopt;
 }
 
+namespace {
+
+/// Groups of copies that share must be of one size. Replicas share with all.
+std::optional<Diagnostic> check_degree(const Scenario& scenario, const TrainingSetup& setup) {
+  const std::uint32_t degree = scenario.sharing.degree;
+  if (degree == 0) return std::nullopt;
+  if (scenario.copies % degree != 0) {
+    return input_error(
+        scenario.degree_mark,
+        fmt::format("training.shard_degree is {}, which does not divide the number of copies, {}",
+                    degree, scenario.copies),
+        "copies share in groups of one size: plan.data_parallel, or the devices of data-parallel");
+  }
+  for (std::size_t s = 0; s < setup.replicas.size(); ++s) {
+    if (setup.replicas[s] == 1) continue;
+    return input_error(
+        scenario.degree_mark,
+        fmt::format("training.shard_degree is {}, but stage {} has {} replicas, which share with "
+                    "all others",
+                    degree, s, setup.replicas[s]),
+        "plan.data_parallel copies whole pipelines; with replicas leave training.shard_degree out");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<Diagnostic> check_sharing(const Scenario& scenario, const TrainingSetup& setup) {
-  if (scenario.sharded < Sharded::gradients) return std::nullopt;
-  const auto stage = static_cast<int>(scenario.sharded);
+  if (auto refused = check_degree(scenario, setup)) return refused;
+  if (scenario.sharing.state < Sharded::gradients) return std::nullopt;
+  const auto stage = static_cast<int>(scenario.sharing.state);
   for (std::size_t s = 0; s < setup.replicas.size(); ++s) {
     if (setup.replicas[s] == 1) continue;
     return input_error(
@@ -110,12 +138,13 @@ std::optional<Diagnostic> check_sharing(const Scenario& scenario, const Training
   bool shares_any = false;
   for (std::size_t s = 0; s < setup.replicas.size(); ++s)
     shares_any = shares_any || is_shared(setup, s);
-  if (scenario.sharded != Sharded::weights || !shares_any) return std::nullopt;
+  if (!scenario.sharing.gathers_passes() || !shares_any) return std::nullopt;
   if (scenario.schedule.recompute.kind == Recompute::full) {
     return input_error(scenario.sharded_mark,
                        "training.zero_stage is 3 and schedule.recompute 'full', which needs all "
                        "weights of a stage before the first of its backward",
-                       "schedule.recompute: layers, each right before its own backward");
+                       "schedule.recompute: layers, each right before its own backward; or "
+                       "training.reshard: after-mini-batch");
   }
   const auto& order = setup.schedule.issue_order;
   const bool splits = std::any_of(order.begin(), order.end(),
@@ -124,7 +153,8 @@ std::optional<Diagnostic> check_sharing(const Scenario& scenario, const Training
   return input_error(scenario.sharded_mark,
                      "training.zero_stage is 3, but the schedule splits backwards, and weights are "
                      "gathered for whole ones only",
-                     "training.zero_stage: 2, or a schedule without I and W");
+                     "training.zero_stage: 2, training.reshard: after-mini-batch, or a schedule "
+                     "without I and W");
 }
 
 std::optional<Diagnostic> check_recompute_early(const Scenario& scenario, TrainingSetup& setup) {

@@ -239,10 +239,11 @@ Result<std::vector<Schedule>> ways_to_run(const Scenario& scenario, const Schedu
     return refused("and schedule.transfers blocking", "schedule.transfers: overlapped");
   if (choice.slices.count > 1)
     return refused("and micro-batches are cut into slices", "leave schedule.slices out");
-  if (scenario.sharded >= Sharded::gradients) {
+  if (scenario.sharing.reduces_each_backward() || scenario.sharing.gathers_passes()) {
     return refused(fmt::format("and training.zero_stage {}, which cuts each backward into buckets",
-                               static_cast<int>(scenario.sharded)),
-                   "training.zero_stage: 1 or 0");
+                               static_cast<int>(scenario.sharing.state)),
+                   "training.zero_stage: 1 or 0; or training.reduce: with-last-backward, and with "
+                   "zero_stage 3 training.reshard: after-mini-batch");
   }
   PairStarts marked;
   if (choice.file) marked = choice.file->pairs;

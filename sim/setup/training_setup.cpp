@@ -22,7 +22,7 @@ std::optional<std::vector<Bytes>> TrainingSetup::memory_of_slots() const {
 
 MemoryRules memory_rules(const TrainingSetup& setup) {
   return {.optimizer_state = setup.optimizer_state,
-          .sharded = setup.rules.sharded,
+          .sharing = setup.rules.sharing,
           .recompute = setup.rules.recompute,
           .weight_versions = setup.rules.weight_versions};
 }

@@ -62,11 +62,18 @@ class ChangeList {
     constexpr const char* names[] = {"", "share the optimizer state between copies (ZeRO 1)",
                                      "share gradients between copies, too (ZeRO 2)",
                                      "share weights between copies, too (ZeRO 3, FSDP)"};
-    for (auto stage = static_cast<std::size_t>(scenario_.sharded) + 1; stage <= 3; ++stage) {
+    for (auto stage = static_cast<std::size_t>(scenario_.sharing.state) + 1; stage <= 3; ++stage) {
       std::vector<std::string> overrides = {fmt::format("training.zero_stage={}", stage)};
       if (stage == 3) overrides.emplace_back("training.gather=behind-update");
       add(names[stage], std::move(overrides));
     }
+    const Sharing& sharing = scenario_.sharing;
+    if (sharing.state == Sharded::weights && !sharing.holds_share_of_weights())
+      add("free gathered weights behind each pass", {"training.reshard=each-pass"});
+    if (sharing.state >= Sharded::gradients && sharing.reduces_once())
+      add("reduce gradients in each backward", {"training.reduce=each-backward"});
+    if (sharing.degree > 0 && sharing.degree < scenario_.copies)
+      add("share between all copies, not in groups", {"training.shard_degree=null"});
   }
 
   /// Half the samples in a micro-batch, and twice as many of them.

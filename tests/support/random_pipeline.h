@@ -46,7 +46,7 @@ inline TestPipeline random_pipeline(std::uint64_t seed) {
     t.options.mini_batches = static_cast<std::uint32_t>(dice.roll(1, 3));
     t.options.copies = static_cast<std::uint32_t>(dice.roll(1, 2));
     if (kind == 1) t.micro_batches *= 6;
-    t.options.sharded = seed % 3 == 0 ? Sharded::optimizer : Sharded::nothing;
+    t.options.sharing.state = seed % 3 == 0 ? Sharded::optimizer : Sharded::nothing;
   }
   if (kind == 0) {  // neighbouring stages share devices
     std::uint32_t device = 0;

@@ -221,7 +221,7 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                        "leave --nccl out, or give a network (model.network)");
   }
   if (auto refused = check_for_devices(scenario)) return *refused;
-  if (scenario.sharded != Sharded::nothing && options.nccl) {
+  if (scenario.sharing.state != Sharded::nothing && options.nccl) {
     return input_error(scenario.model_mark,
                        "training.zero_stage is 1, and NCCL is only asked for whole all-reduces",
                        "leave --nccl out, or training.zero_stage: 0");

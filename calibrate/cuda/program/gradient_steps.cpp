@@ -23,7 +23,7 @@ GradientSteps::GradientSteps(ProgramDraft& draft)
 
 std::vector<ByteRange> GradientSteps::updated_by(std::uint32_t stage, std::uint32_t slot) const {
   const std::size_t members = graph_.stage_slots[stage].size();
-  if (draft_.plan.setup.rules.sharded == Sharded::nothing || members == 1)
+  if (draft_.plan.setup.rules.sharing.state == Sharded::nothing || members == 1)
     return {{0, sizes_[stage].parameters}};
   std::vector<ByteRange> shares;
   for (const ByteRange& bucket : buckets_[stage])

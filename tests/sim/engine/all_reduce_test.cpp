@@ -67,14 +67,14 @@ TEST_CASE("an update adds up the gradients of the other devices of its stage") {
   for (const std::uint32_t devices : {1U, 2U, 4U}) {
     CAPTURE(devices);
     t.options.copies = devices;
-    t.options.sharded = Sharded::nothing;
+    t.options.sharing.state = Sharded::nothing;
     CHECK(makespan_of(t) == milliseconds(8 + 2 + 2 * (devices - 1)));
-    t.options.sharded = Sharded::optimizer;  // of its share
+    t.options.sharing.state = Sharded::optimizer;  // of its share
     CHECK(makespan_of(t) == milliseconds(8) + milliseconds(2 + 2 * (devices - 1)) / devices);
   }
   // At the pace that neighbours leave it, the update takes half as much longer; sums stay.
   t.options.copies = 2;
-  t.options.sharded = Sharded::nothing;
+  t.options.sharing.state = Sharded::nothing;
   StageCosts costs = costs_of(t);
   costs.slowdowns = {{{3e6, 3e6}, {5e6, 5e6}, {5e6, 5e6}, {5e6, 5e6}, {}, {2e6, 3e6}}};
   const auto graph =

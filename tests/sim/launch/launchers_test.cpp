@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/json_tree.h"
 #include "base/yaml.h"
@@ -61,7 +62,7 @@ TEST_CASE("nanotron's configuration is read") {
   CHECK(launch.micro_batch_size == 3);
   CHECK(launch.mini_batch_size == 24);
   CHECK(launch.tokens == 24 * 2048 * 100);
-  CHECK(launch.zero == 1);
+  CHECK(launch.zero() == 1);
   CHECK(launch.gradients == 2);
   CHECK(launch.bucket == Bytes{25 << 20});
   CHECK(launch.recompute == "layers");
@@ -103,13 +104,29 @@ TEST_CASE("DeepSpeed's configuration is read") {
   CHECK(launch.gpus == 8);
   CHECK(launch.micro_batch_size == 2);
   CHECK(launch.mini_batch_size == 64);
-  CHECK(launch.zero == 3);
+  CHECK(launch.zero() == 3);
   CHECK(launch.bucket == Bytes{200'000'000});
   CHECK(launch.gradients == 1);
   CHECK(launch.sequence == 2048);
   CHECK(found->not_modelled ==
         std::vector<std::string>{"zero_optimization.offload_optimizer.device"});
   CHECK(found->no_effect == std::vector<std::string>{"gradient_clipping", "steps_per_print"});
+}
+
+TEST_CASE("MiCS of DeepSpeed is copies that share in groups") {
+  const auto degree = [](int size) {
+    const auto found = deepspeed(
+        fmt::format(R"({{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1,
+                      "zero_optimization": {{"stage": 3, "mics_shard_size": {}}}}})",
+                    size),
+        {.config = "config.json", .gpus = 16});
+    REQUIRE_MESSAGE(found, (found ? "" : to_text(found.problems())));
+    CHECK(found->not_modelled.empty());
+    return found->launch.sharing.degree;
+  };
+  CHECK(degree(8) == 8);
+  CHECK(degree(16) == 0);
+  CHECK(degree(-1) == 0);
 }
 
 TEST_CASE("what DeepSpeed leaves to the trainer is asked for") {

@@ -69,7 +69,7 @@ TEST_CASE("sharding, recomputation and precision are read") {
       "--nproc-per-node 8 --global-batch-size 16 --use-distributed-optimizer "
       "--overlap-grad-reduce --overlap-param-gather --recompute-granularity selective "
       "--recompute-modules core_attn layernorm --fp8-format hybrid --grad-reduce-in-bf16");
-  CHECK(launch.zero == 1);
+  CHECK(launch.zero() == 1);
   CHECK(launch.gathers_with_forward);
   CHECK(launch.bucket == Bytes{80'000'000});
   CHECK(launch.recompute == "selective");
@@ -83,8 +83,12 @@ TEST_CASE("sharding, recomputation and precision are read") {
       "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16");
   CHECK(full.recompute == "layers");
   CHECK(full.recompute_layers == 3);
-  CHECK(full.zero == 3);
+  CHECK(full.zero() == 3);
   CHECK(full.optimizer_state == 4);  // 4 + 2 + 2 bytes beside 2
+  const Launch instances = launch_in(
+      "--nproc-per-node 8 --global-batch-size 16 --use-distributed-optimizer "
+      "--num-distributed-optimizer-instances 2");
+  CHECK(instances.sharing.degree == 4);
 }
 
 TEST_CASE("uneven stages become a layout") {
@@ -151,7 +155,7 @@ TEST_CASE("YAML of NeMo says the same as the arguments") {
   CHECK(launch.tensor == 4);
   CHECK(launch.sequence_parallel);
   CHECK(launch.chunks == 2);
-  CHECK(launch.zero == 1);
+  CHECK(launch.zero() == 1);
   CHECK(launch.dtype == "bf16");
   CHECK(launch.recompute_modules == std::vector<std::string>{"core_attn"});
   CHECK(launch.shape.find("\"model_type\": \"llama\"") != std::string::npos);

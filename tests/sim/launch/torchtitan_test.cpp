@@ -46,7 +46,7 @@ TEST_CASE("a configuration without a pipeline is read, with its defaults") {
   CHECK(launch.tensor == 8);
   CHECK(launch.sequence_parallel);
   CHECK(launch.pipeline == 1);
-  CHECK(launch.zero == 3);
+  CHECK(launch.zero() == 3);
   CHECK(launch.micro_batch_size == 2);
   CHECK(launch.mini_batch_size == 16);  // of eight copies
   CHECK(launch.sequence == 8192);
@@ -76,7 +76,10 @@ TEST_CASE("a pipeline is cut as torchtitan cuts it") {
   CHECK(launch.layout == "Et*4|t*5|t*4|t*4|t*4|t*4|t*4|t*3L");
   CHECK(launch.micro_batch_size == 2);
   CHECK(launch.mini_batch_size == 256);
-  CHECK(launch.zero == 1);  // parameters stay, gradients are reduced at the end
+  // Parameters stay, and gradients are reduced at the end.
+  CHECK(launch.zero() == 3);
+  CHECK_FALSE(launch.sharing.gathers_passes());
+  CHECK(launch.sharing.reduction == Reduction::behind_last_backward);
   CHECK(launch.recompute == "selective");
   const auto thin = read(kModel +
                          "[parallelism]\npipeline_parallel_degree = 4\n"
@@ -89,20 +92,45 @@ TEST_CASE("a pipeline is cut as torchtitan cuts it") {
   CHECK(thin->launch.recompute_layers == 1);
 }
 
+TEST_CASE("weights are freed as torchtitan and a pipeline free them, in groups of copies") {
+  const auto sharing = [](const std::string& parallelism) {
+    const auto found =
+        read(kModel + "[training]\nlocal_batch_size = 16\n[parallelism]\n" + parallelism);
+    REQUIRE_MESSAGE(found, (found ? "" : to_text(found.problems())));
+    CHECK(found->not_modelled.empty());
+    return found->launch.sharing;
+  };
+  const std::string pipeline = "pipeline_parallel_degree = 4\n";
+  const std::string always = "fsdp_reshard_after_forward = \"always\"\n";
+  const std::string never = "fsdp_reshard_after_forward = \"never\"\n";
+  CHECK(sharing("").holds_share_of_weights());
+  CHECK(sharing(always) == sharing(""));
+  CHECK_FALSE(sharing(never).frees_after_forward);
+  CHECK(sharing(never).frees_after_backward);
+  CHECK(sharing(never).reduces_each_backward());
+  CHECK(sharing(pipeline) == sharing(pipeline + never));
+  CHECK(sharing(pipeline + always).frees_after_forward);
+  CHECK_FALSE(sharing(pipeline + always).frees_after_backward);
+  CHECK(sharing("data_parallel_replicate_degree = 4\n").degree == 16);
+  CHECK(sharing(pipeline + "data_parallel_replicate_degree = 2\n").degree == 8);
+  CHECK(sharing("data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 64\n") ==
+        Sharing{});
+}
+
 TEST_CASE("sharding goes over context parallelism, and without it nothing is in bf16") {
   const auto context = read(kModel +
                                 "[parallelism]\ndata_parallel_shard_degree = 1\n"
                                 "context_parallel_degree = 8\n",
                             8);
   REQUIRE(context);
-  CHECK(context->launch.zero == 3);
+  CHECK(context->launch.zero() == 3);
   CHECK(context->launch.dtype == "bf16");
   const auto tensor = read(kModel +
                                "[parallelism]\ndata_parallel_shard_degree = 1\n"
                                "tensor_parallel_degree = 8\n",
                            8);
   REQUIRE(tensor);
-  CHECK(tensor->launch.zero == 0);
+  CHECK(tensor->launch.zero() == 0);
   CHECK(tensor->launch.dtype == "fp32");
   CHECK(tensor->launch.gradients == 1);
   const auto copies = read(kModel +
@@ -110,7 +138,7 @@ TEST_CASE("sharding goes over context parallelism, and without it nothing is in 
                                "data_parallel_replicate_degree = 8\n",
                            8);
   REQUIRE(copies);
-  CHECK(copies->launch.zero == 0);
+  CHECK(copies->launch.zero() == 0);
   CHECK(copies->launch.dtype == "bf16");
   CHECK(copies->launch.bucket == Bytes{100 << 20});
 }

@@ -78,11 +78,55 @@ void check_same(const Launch& now, const Launch& before) {
   CHECK(now.sequence == before.sequence);
   CHECK(now.dtype == before.dtype);
   CHECK(now.recompute == before.recompute);
-  CHECK(now.zero == before.zero);
   CHECK(now.gradients == before.gradients);
   CHECK(now.expert == before.expert);
   CHECK(now.chunks == before.chunks);
   CHECK(now.fp8 == before.fp8);
+}
+
+/// What torchtitan makes of sharing: weights are always shared between mini-batches.
+Sharing in_torchtitan(const Launch& launch) {
+  Sharing sharing = launch.sharing;
+  if (!sharing.shares()) return sharing;
+  sharing.frees_after_forward = sharing.state == Sharded::weights;
+  sharing.state = Sharded::weights;
+  sharing.frees_after_backward = launch.pipeline == 1;
+  if (launch.pipeline > 1) sharing.reduction = Reduction::behind_last_backward;
+  return sharing;
+}
+
+TEST_CASE("copies that share in groups are written, and read back") {
+  const Run run;
+  const ScenarioLaunch three =
+      run.launch({"training.zero_stage=3", "training.shard_degree=8", "training.prefetch=2"});
+  const ScenarioLaunch one = run.launch({"training.zero_stage=1", "training.shard_degree=8"});
+  const auto again = [&](const std::string& launcher, const ScenarioLaunch& made) {
+    const auto emitted = emitted_launch(launcher, made);
+    REQUIRE_MESSAGE(emitted, (emitted ? "" : to_text(emitted.problems())));
+    CAPTURE(emitted->text);
+    const auto read = run.again(launcher, emitted->text);
+    REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
+    CHECK(read->not_modelled.empty());
+    return read->launch.sharing.degree;
+  };
+  CHECK(again("torchtitan", three) == 8);
+  CHECK(again("deepspeed", three) == 8);
+  CHECK(again("nemo", one) == 8);
+  const auto notes = [&](const std::string& launcher, const ScenarioLaunch& made) {
+    const auto emitted = emitted_launch(launcher, made);
+    REQUIRE(emitted);
+    std::string all = emitted->text;
+    for (const std::string& note : emitted->notes) all += note + '\n';
+    return all;
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(has(notes("megatron", one), "--num-distributed-optimizer-instances 8"));
+  CHECK(has(notes("nanotron", one), "nanotron has no key for training.shard_degree: 8"));
+  CHECK(has(notes("deepspeed", one), "DeepSpeed has no key for training.shard_degree: 8"));
+  CHECK(has(notes("nemo", three), "Megatron-Bridge has no key for training.prefetch: 2"));
+  CHECK(has(notes("torchtitan", three), "weights are gathered one block ahead"));
 }
 
 TEST_CASE("what is written for a launcher is read back as the same run") {
@@ -100,7 +144,7 @@ TEST_CASE("what is written for a launcher is read back as the same run") {
   for (const std::vector<std::string>& layout : layouts) {
     const ScenarioLaunch made = run.launch(layout);
     for (const std::string launcher : {"nemo", "torchtitan", "nanotron", "deepspeed"}) {
-      if (launcher == "nanotron" && made.launch.zero > 1) continue;
+      if (launcher == "nanotron" && made.launch.zero() > 1) continue;
       const auto emitted = emitted_launch(launcher, made);
       REQUIRE_MESSAGE(emitted, (emitted ? "" : to_text(emitted.problems())));
       CAPTURE(launcher);
@@ -111,6 +155,11 @@ TEST_CASE("what is written for a launcher is read back as the same run") {
         CHECK(again->launch.recompute == "layers");
       }
       check_same(again->launch, made.launch);
+      if (launcher == "torchtitan") {
+        CHECK(again->launch.sharing == in_torchtitan(made.launch));
+      } else {
+        CHECK(again->launch.sharing == made.launch.sharing);
+      }
       CHECK(again->not_modelled.empty());
       if (launcher != "deepspeed") {
         CHECK(again->launch.tokens == made.launch.tokens);

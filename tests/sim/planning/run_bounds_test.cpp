@@ -59,7 +59,7 @@ std::string random_training(std::uint64_t seed) {
   Dice dice(seed);
   const Shape& shape = shapes[seed % std::size(shapes)];
   const std::int64_t stages = shape.devices * shape.chunks;
-  const std::int64_t copies = dice.roll(0, 2) == 0 ? 2 : 1;
+  const std::int64_t copies = dice.roll(0, 2) == 0 ? 2 * dice.roll(1, 2) : 1;
   const bool many = dice.roll(0, 2) == 0;
   const std::int64_t micro_batches = many ? shape.devices * dice.roll(5, 12) + dice.roll(0, 1)
                                           : shape.devices * 2 * dice.roll(1, 3);
@@ -99,8 +99,15 @@ std::string random_training(std::uint64_t seed) {
   text += fmt::format("schedule: {{{}}}\n", schedule);
   const std::int64_t state = dice.roll(0, 3), zero = dice.roll(0, 3);
   const bool unlike = !sliced && dice.roll(0, 3) == 0;
-  text += fmt::format("training: {{optimizer_state: {}, zero_stage: {}{}}}\n", state, zero,
-                      unlike ? ", micro_batch_lengths: {mean: 1, spread: 0.7}" : "");
+  std::string sharing;
+  if (zero == 3 && dice.roll(0, 1) == 0)
+    sharing += dice.roll(0, 1) == 0 ? ", reshard: after-mini-batch" : ", reshard: after-backward";
+  if (zero == 3 && dice.roll(0, 1) == 0) sharing += ", prefetch: 2";
+  if (zero >= 2 && dice.roll(0, 1) == 0) sharing += ", reduce: behind-last-backward";
+  if (zero >= 1 && copies > 1 && !has_replicas && dice.roll(0, 1) == 0)
+    sharing += ", shard_degree: 2";
+  text += fmt::format("training: {{optimizer_state: {}, zero_stage: {}{}{}}}\n", state, zero,
+                      sharing, unlike ? ", micro_batch_lengths: {mean: 1, spread: 0.7}" : "");
   text += fmt::format("overhead: {{per_op: {} us, per_iteration: {} us, hand_over: {} us}}\n",
                       dice.roll(0, 2), dice.roll(0, 20), dice.roll(0, 2));
   return text;

@@ -47,7 +47,7 @@ TEST_CASE("sharded data-parallel training: forward, backward, scatter, a share's
     t.update = microseconds(70);
     t.link = {microseconds(5), BytesPerSecond{12'000'000'000}};
     t.options.copies = devices;
-    t.options.sharded = Sharded::optimizer;
+    t.options.sharing.state = Sharded::optimizer;
     const Duration half = share_time(devices, t.parameters, t.link);
     const Duration update{(70'000 + devices - 1) / devices};
     const Metrics metrics = metrics_of(t);
@@ -74,7 +74,7 @@ TEST_CASE("on a levelled cluster shares are scattered outwards and gathered inwa
   t.cluster = Cluster{{{"server", 4, inner}, {"cluster", 3, outer}}, std::nullopt};
   t.options.copies = 12;
   t.options.hierarchical = true;
-  t.options.sharded = Sharded::optimizer;
+  t.options.sharing.state = Sharded::optimizer;
   // As an all-reduce, in two halves; each device updates a twelfth.
   const Duration inside = 3 * microseconds(5) + microseconds(750);
   const Duration outside = 4 * microseconds(30) + milliseconds(16);
@@ -99,7 +99,7 @@ TEST_CASE("gradients are scattered while others compute, weights gathered while 
   t.update = milliseconds(6);
   t.link.bandwidth = BytesPerSecond{1'000'000'000};
   t.options.copies = 2;
-  t.options.sharded = Sharded::optimizer;
+  t.options.sharing.state = Sharded::optimizer;
   CHECK(metrics_of(t).makespan == milliseconds(15 + 1 + 3 + 1));
   // Both stages on one device: the weights of the first are gathered while the second updates.
   t.devices = {{0}, {0}};
@@ -128,7 +128,7 @@ TEST_CASE("each bucket is scattered as soon as it is made, the weights are gathe
   t.parameters = {8'000'000};
   t.link.bandwidth = BytesPerSecond{1'000'000'000};
   t.options.copies = 2;
-  t.options.sharded = Sharded::optimizer;
+  t.options.sharing.state = Sharded::optimizer;
   StageCosts costs = costs_of(t);
   costs.stages.front().buckets = {
       {.backward = milliseconds(2), .gradients = {4'000'000}, .reduced = {4'000'000}},
@@ -146,7 +146,7 @@ TEST_CASE("neighbours slow a share of an update as they slow all of it") {
   t.schedule = "data-parallel";
   t.update = milliseconds(4);
   t.options.copies = 2;
-  t.options.sharded = Sharded::optimizer;
+  t.options.sharing.state = Sharded::optimizer;
   StageCosts costs = costs_of(t);
   const std::vector<double> none = {3e6, 3e6};
   costs.slowdowns = {

@@ -69,7 +69,7 @@ TEST_CASE("a config.json with a machine is the scenario that its note tells") {
   CHECK(bare->schedule.micro_batches == whole->schedule.micro_batches);
   CHECK(bare->optimizer_state == whole->optimizer_state);
   CHECK(bare->gradient_width == whole->gradient_width);
-  CHECK(bare->sharded == whole->sharded);
+  CHECK(bare->sharing.state == whole->sharing.state);
   CHECK(bare->min_bucket() == whole->min_bucket());
   REQUIRE(bare->plan.stages);
   REQUIRE(whole->plan.stages);

@@ -190,7 +190,7 @@ constexpr Way kWays[] = {{Recompute::none, false},   {Recompute::full, false},
 /// A sharded optimizer has no communicators.
 bool is_run(const Subject& subject, const Way& way) {
   if (subject.setup.rules.recompute_early && way.recompute != Recompute::full) return false;
-  return !way.communicators || subject.setup.rules.sharded == Sharded::nothing;
+  return !way.communicators || subject.setup.rules.sharing.state == Sharded::nothing;
 }
 
 TEST_CASE("a program does every op once, behind all that the graph says it waits for") {

@@ -1,0 +1,590 @@
+// When shared gradients are reduced, when gathered weights are freed, how far gathers run ahead,
+// and groups of copies that share: a slow model of its own, closed forms, memory.
+//
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/planning/predict.h"
+#include "sim/planning/resolve.h"
+#include "sim/prediction/predict_setup.h"
+#include "tests/support/builders.h"
+#include "tests/support/trials.h"
+
+namespace plumbline::test {
+namespace {
+
+using std::chrono::microseconds;
+
+/// A training whose copies share gradients or weights.
+struct Training {
+  struct Layer {
+    std::int64_t forward, backward, update, kib;  ///< Microseconds; parameters.
+  };
+  std::vector<std::vector<Layer>> stages;
+  std::string schedule;
+  std::int64_t devices = 1, chunks = 1, copies = 2, micro_batches = 1, mini_batches = 1;
+  std::int64_t output_kib = 0, latency_us = 0, mb_per_s = 1000, bucket_kib = 1;
+  std::int64_t zero = 3, degree = 0, prefetch = 1;
+  std::string reduce = "each-backward", reshard = "each-pass";
+
+  std::string text() const {
+    std::string layers;
+    std::string sizes;
+    int number = 0;
+    for (const auto& stage : stages) {
+      for (const Layer& layer : stage) {
+        layers += fmt::format(
+            "{}{{name: l{}, forward: {} us, backward: {} us, update: {} us, output: {} KiB, "
+            "parameters: {} KiB}}",
+            number == 0 ? "" : ", ", number, layer.forward, layer.backward, layer.update,
+            output_kib, layer.kib);
+        ++number;
+      }
+      sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", stage.size());
+    }
+    return fmt::format(
+        "version: 1\nmodel: {{layers: [{}]}}\ncluster: {{devices: {}, memory: 1 GB, link: "
+        "{{latency: {} us, bandwidth: {} MB/s}}}}\nplan: {{partition: [{}], data_parallel: {}}}\n"
+        "schedule: {{name: {}{}, micro_batches: {}, mini_batches: {}, bucket: {} KiB}}\n"
+        "training: {{zero_stage: {}, reduce: {}, reshard: {}, prefetch: {}{}}}\n",
+        layers, devices * copies, latency_us, mb_per_s, sizes, copies, schedule,
+        chunks == 1 ? "" : fmt::format(", chunks: {}", chunks), micro_batches, mini_batches,
+        bucket_kib, zero, reduce, reshard, prefetch,
+        degree == 0 ? "" : fmt::format(", shard_degree: {}", degree));
+  }
+};
+
+/// The same training, walked through device by device. All copies do the same at the same time, so
+/// there is one of them, and a ring is one hop of each device.
+class SlowModel {
+ public:
+  SlowModel(const Training& training, const TrainingSetup& setup)
+      : t_(training), lists_(setup.schedule.lists()) {
+    for (std::uint32_t s = 0; s < t_.stages.size(); ++s)
+      device_of_.push_back(setup.schedule.shape.stage_slots[s].front());
+    for (const auto& stage : t_.stages) buckets_.push_back(buckets_of(stage));
+  }
+
+  std::int64_t run() {
+    for (std::int64_t k = 0; k < t_.mini_batches; ++k) run_mini_batch();
+    return gate_;
+  }
+
+ private:
+  struct Bucket {
+    std::int64_t forward = 0, backward = 0, bytes = 0;  ///< Nanoseconds.
+  };
+  struct Line {  ///< A link in one direction: one after the other.
+    std::int64_t free = 0;
+    std::int64_t send(std::int64_t ready, std::int64_t flow, std::int64_t latency) {
+      free = std::max(free, ready) + flow;
+      return free + latency;
+    }
+  };
+  struct Waiting {
+    std::uint32_t stage;
+    std::size_t bucket;
+    std::int64_t ready;
+  };
+  struct Device {
+    std::size_t next = 0;
+    std::int64_t time = 0;
+    bool begun = false;
+    std::vector<std::int64_t> parts;                             ///< The ends of all ops and parts.
+    std::map<std::pair<std::uint32_t, std::size_t>, int> whole;  ///< Gathered weights.
+    std::vector<std::pair<std::uint32_t, std::size_t>> passing;
+    std::vector<Waiting> made;
+    std::vector<std::int64_t> scattered, reduced;
+    Line up, down, ring, across;
+  };
+
+  std::vector<Bucket> buckets_of(const std::vector<Training::Layer>& layers) const {
+    std::vector<Bucket> buckets(1);
+    for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+      if (buckets.back().bytes >= t_.bucket_kib * 1024) buckets.emplace_back();
+      buckets.back().forward += layer->forward * 1000;
+      buckets.back().backward += layer->backward * 1000;
+      buckets.back().bytes += layer->kib * 1024;
+    }
+    return buckets;
+  }
+
+  std::int64_t flow(std::int64_t bytes) const {
+    return transfer_time({bytes}, {t_.mb_per_s * 1'000'000}).count();
+  }
+  std::int64_t sharers() const { return t_.degree == 0 ? t_.copies : t_.degree; }
+  /// Each of g members has the others' shares to send, or to get.
+  std::int64_t half(std::int64_t bytes) const {
+    return flow(bytes - (bytes + sharers() - 1) / sharers());
+  }
+  std::int64_t half_latency() const { return (sharers() - 1) * t_.latency_us * 1000; }
+
+  std::int64_t gather(Device& device, std::int64_t bytes, std::int64_t ready) {
+    return device.ring.send(ready, half(bytes), half_latency());
+  }
+
+  void reduce(Device& device, const Waiting& one) {
+    const std::int64_t bytes = buckets_[one.stage][one.bucket].bytes;
+    std::int64_t end = device.ring.send(one.ready, half(bytes), half_latency());
+    device.scattered.push_back(end);
+    const std::int64_t groups = t_.copies / sharers();
+    if (groups > 1) {
+      const std::int64_t share = (bytes + sharers() - 1) / sharers();
+      const std::int64_t twice = 2 * (groups - 1);
+      end = device.across.send(end, flow((twice * share + groups - 1) / groups),
+                               twice * t_.latency_us * 1000);
+    }
+    device.reduced.push_back(end);
+  }
+
+  static void flush_made(SlowModel& model, Device& device) {
+    for (const Waiting& one : device.made) model.reduce(device, one);
+    device.made.clear();
+  }
+
+  bool is_first(const Op& op) const { return op.micro_batch.value == first_of(op, true); }
+  bool is_last(const Op& op) const { return op.micro_batch.value == first_of(op, false); }
+  /// The micro-batch of the first op of this stage and kind in its device's list, or of the last.
+  std::uint32_t first_of(const Op& op, bool first) const {
+    std::uint32_t found = 0;
+    bool any = false;
+    for (const Op& other : lists_[device_of_[op.stage.value]]) {
+      if (other.stage.value != op.stage.value || other.kind != op.kind || (first && any)) continue;
+      found = other.micro_batch.value;
+      any = true;
+    }
+    return found;
+  }
+
+  void run_mini_batch() {
+    std::vector<Device> before = std::move(devices_);
+    devices_.assign(lists_.size(), {});
+    for (std::size_t d = 0; d < before.size(); ++d) {
+      devices_[d].up = before[d].up;
+      devices_[d].down = before[d].down;
+      devices_[d].ring = before[d].ring;
+      devices_[d].across = before[d].across;
+    }
+    arrived_.clear();
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (std::uint32_t d = 0; d < lists_.size(); ++d) {
+        while (devices_[d].next < lists_[d].size() && step(d)) moved = true;
+      }
+    }
+    end_mini_batch();
+  }
+
+  /// Runs the next op of a device; false: its input has not come.
+  bool step(std::uint32_t d) {
+    Device& device = devices_[d];
+    const Op& op = lists_[d][device.next];
+    const bool is_forward = op.kind == OpKind::forward;
+    const std::uint32_t s = op.stage.value;
+    std::int64_t input = device.begun ? 0 : gate_;
+    const bool is_source = is_forward ? s == 0 : s + 1 == t_.stages.size();
+    if (!is_source || !is_forward) {
+      const auto found = arrived_.find({is_forward, s, op.micro_batch.value});
+      if (found == arrived_.end()) return false;
+      input = std::max(input, found->second);
+    }
+    device.begun = true;
+    ++device.next;
+    compute(device, op, input);
+    send(d, op);
+    return true;
+  }
+
+  void compute(Device& device, const Op& op, std::int64_t input) {
+    const bool is_forward = op.kind == OpKind::forward;
+    const std::uint32_t s = op.stage.value;
+    const std::vector<Bucket>& buckets = buckets_[s];
+    const bool each = t_.reduce == "each-backward";
+    const bool last = !is_forward && is_last(op);
+    const bool reduces = !is_forward && (each || last);
+    const bool frees =
+        t_.zero == 3 && (t_.reshard == "each-pass" ||
+                         t_.reshard == (is_forward ? "after-forward" : "after-backward"));
+    const bool passes = t_.zero == 3 && t_.reshard != "after-mini-batch";
+    const bool cut = passes || (t_.zero == 3 && is_forward && is_first(op)) || reduces;
+    if (!cut) {
+      std::int64_t all = 0;
+      for (const Bucket& bucket : buckets) all += is_forward ? bucket.forward : bucket.backward;
+      device.time = std::max(device.time, input) + all;
+      device.parts.push_back(device.time);
+      return;
+    }
+    std::vector<Waiting> late;
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+      const std::size_t b = is_forward ? buckets.size() - 1 - i : i;
+      std::int64_t begin = std::max(device.time, i == 0 ? input : 0);
+      if (t_.zero == 3 && buckets[b].bytes > 0) {
+        // What passes is freed when another bucket takes its place.
+        std::erase_if(device.passing, [&](const auto& one) {
+          if (one == std::pair(s, b)) return false;
+          device.whole.erase(one);
+          return true;
+        });
+        if (!device.whole.contains({s, b})) {
+          const auto back = static_cast<std::size_t>(t_.prefetch) + 1;
+          const std::size_t count = device.parts.size();
+          begin = std::max(begin, gather(device, buckets[b].bytes,
+                                         count < back ? gate_ : device.parts[count - back]));
+          device.whole[{s, b}] = 1;
+        }
+        device.passing.clear();
+        if (frees) device.passing.emplace_back(s, b);
+      }
+      flush_made(*this, device);
+      const std::size_t ways = device.scattered.size();
+      if (!is_forward && each && ways > 1) begin = std::max(begin, device.scattered[ways - 2]);
+      device.time = begin + (is_forward ? buckets[b].forward : buckets[b].backward);
+      device.parts.push_back(device.time);
+      if (reduces && buckets[b].bytes > 0) {
+        auto& list = t_.reduce == "behind-last-backward" ? late : device.made;
+        list.push_back({s, b, device.time});
+      }
+    }
+    for (Waiting& one : late) one.ready = device.time;
+    device.made.insert(device.made.end(), late.begin(), late.end());
+    if (is_forward) return;
+    for (const auto& one : device.passing) device.whole.erase(one);
+    device.passing.clear();
+  }
+
+  void send(std::uint32_t d, const Op& op) {
+    const bool is_forward = op.kind == OpKind::forward;
+    const std::uint32_t s = op.stage.value;
+    const std::uint32_t m = op.micro_batch.value;
+    const std::int64_t end = devices_[d].time;
+    if (is_forward && s + 1 == t_.stages.size()) {
+      arrived_[{false, s, m}] = end;
+    } else if (is_forward || s > 0) {
+      const std::uint32_t to = is_forward ? s + 1 : s - 1;
+      std::int64_t there = end;
+      if (device_of_[to] != d)
+        there = line(d, device_of_[to]).send(end, flow(t_.output_kib * 1024), t_.latency_us * 1000);
+      arrived_[{is_forward, to, m}] = there;
+    }
+  }
+
+  Line& line(std::uint32_t from, std::uint32_t to) {
+    // With two devices both directions of a stage's tensors end on the same one.
+    return (from + 1) % lists_.size() == to ? devices_[from].up : devices_[from].down;
+  }
+
+  void end_mini_batch() {
+    std::int64_t flush = 0;
+    for (Device& device : devices_) {
+      flush_made(*this, device);
+      flush = std::max(flush, device.time);
+      for (const std::int64_t end : device.reduced) flush = std::max(flush, end);
+    }
+    std::int64_t end = flush;
+    std::vector<std::int64_t> times(devices_.size(), flush);
+    std::vector<std::int64_t> updated;
+    for (std::size_t s = 0; s < t_.stages.size(); ++s) {
+      std::int64_t update = 0;
+      for (const Training::Layer& layer : t_.stages[s]) update += layer.update * 1000;
+      times[device_of_[s]] += (update + sharers() - 1) / sharers();
+      updated.push_back(times[device_of_[s]]);
+      end = std::max(end, updated.back());
+    }
+    for (std::size_t s = 0; s < t_.stages.size() && t_.zero == 2; ++s) {
+      std::int64_t bytes = 0;
+      for (const Bucket& bucket : buckets_[s]) bytes += bucket.bytes;
+      if (bytes > 0) end = std::max(end, gather(devices_[device_of_[s]], bytes, updated[s]));
+    }
+    gate_ = end;
+  }
+
+  const Training& t_;
+  OpLists lists_;
+  std::vector<std::uint32_t> device_of_;
+  std::vector<std::vector<Bucket>> buckets_;
+  std::vector<Device> devices_;
+  std::map<std::tuple<bool, std::uint32_t, std::uint32_t>, std::int64_t> arrived_;
+  std::int64_t gate_ = 0;
+};
+
+Training random_training(Dice& dice) {
+  constexpr std::array schedules = {"1f1b", "gpipe", "naive", "interleaved-1f1b", "looped-bfs"};
+  constexpr std::array reductions = {"each-backward", "with-last-backward", "behind-last-backward"};
+  constexpr std::array reshards = {"each-pass", "after-forward", "after-backward",
+                                   "after-mini-batch"};
+  const auto one_of = [&](const auto& words) {
+    return words[static_cast<std::size_t>(dice.roll(0, std::ssize(words) - 1))];
+  };
+  Training t;
+  t.schedule = one_of(schedules);
+  t.devices = dice.roll(1, 3);
+  const bool has_chunks = t.schedule == "interleaved-1f1b" || t.schedule == "looped-bfs";
+  if (has_chunks) {
+    t.devices = std::max<std::int64_t>(t.devices, 2);
+    t.chunks = dice.roll(2, 3);
+  }
+  t.micro_batches = t.devices * dice.roll(1, 3);
+  t.mini_batches = dice.roll(1, 2);
+  t.degree = std::array{0, 0, 2, 3}[static_cast<std::size_t>(dice.roll(0, 3))];
+  t.copies = t.degree == 0 ? dice.roll(2, 5) : t.degree * dice.roll(1, 3);
+  for (std::int64_t s = 0; s < t.devices * t.chunks; ++s) {
+    auto& stage = t.stages.emplace_back();
+    for (std::int64_t i = dice.roll(1, 4); i > 0; --i)
+      stage.push_back({dice.roll(1, 900), dice.roll(1, 900), dice.roll(0, 40),
+                       dice.roll(0, 3) == 0 ? 0 : dice.roll(1, 9000)});
+  }
+  t.output_kib = dice.roll(0, 90);
+  t.latency_us = dice.roll(0, 9);
+  t.mb_per_s = dice.roll(500, 90'000);
+  t.bucket_kib = dice.roll(1, 9000);
+  t.zero = dice.roll(0, 3) == 0 ? 2 : 3;
+  t.prefetch = t.zero == 3 ? dice.roll(0, 3) : 1;
+  t.reduce = one_of(reductions);
+  if (t.zero == 3) t.reshard = one_of(reshards);
+  return t;
+}
+
+Outcome predicted(const std::string& text, Evaluation evaluation = Evaluation::fastest) {
+  CAPTURE(text);
+  const auto scenario = parse_scenario(text_source("s.yaml", text), {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  auto outcome = predict(*scenario, evaluation);
+  REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+  return *std::move(outcome);
+}
+
+TEST_CASE(
+    "a slow model agrees to the nanosecond: reductions, weights that stay, groups of copies") {
+  Dice dice(49);
+  std::map<std::string, int> seen;
+  for (std::uint64_t trial = 0; trial < trials(1000); ++trial) {
+    const Training t = random_training(dice);
+    CAPTURE(t.text());
+    const Outcome one = predicted(t.text());
+    const Outcome all = predicted(t.text(), Evaluation::events);
+    CHECK(all.trace == longest_path(all.graph));
+    CHECK(all.metrics.makespan == one.metrics.makespan);
+    CHECK(all.memory[0].peak.sum() == one.memory[0].peak.sum());
+    CHECK(SlowModel(t, one.setup).run() == one.metrics.makespan.count());
+    ++seen[t.reduce];
+    ++seen[t.reshard];
+    ++seen[t.degree == 0 ? "all" : "groups"];
+  }
+  CHECK(seen.size() == 9);
+}
+
+/// So many layers of 2 ms + 4 ms and 10 MB on each of so many devices; a bucket is a layer. A
+/// gather or a reduction over all takes (r - 1) / r of 10 MB: 1 ms for two devices.
+std::string data_parallel(int devices, int layers, int micro_batches, const std::string& training,
+                          const std::string& cluster = "link: {bandwidth: 5 GB/s}") {
+  return fmt::format(
+      "version: 1\nmodel: {{uniform: {{layers: {}, forward: 2 ms, backward: 4 ms, update: 1 ms, "
+      "parameters: 10 MB}}}}\ncluster: {{devices: {}, memory: 1 GB, {}}}\n"
+      "schedule: {{name: data-parallel, micro_batches: {}, bucket: 10 MB}}\n"
+      "training: {{optimizer_state: 6, {}}}\n",
+      layers, devices, cluster, micro_batches, training);
+}
+
+/// The numbers of gathers and reductions.
+std::pair<int, int> gathers_and_reductions(const Outcome& outcome) {
+  std::pair<int, int> numbers(0, 0);
+  for (std::uint32_t node = 0; node < outcome.graph.size(); ++node) {
+    if (!outcome.graph.holds_channel(node) || outcome.graph.sender(node) != 0) continue;
+    numbers.first += outcome.graph.activities[node].kind == ActivityKind::all_gather ? 1 : 0;
+    numbers.second += outcome.graph.activities[node].kind == ActivityKind::reduce_scatter ? 1 : 0;
+  }
+  return numbers;
+}
+
+TEST_CASE("what is not freed is not gathered again, and what is reduced once is reduced once") {
+  using std::chrono::milliseconds;
+  for (const int layers : {2, 5}) {
+    for (const int m : {1, 3}) {
+      CAPTURE(layers);
+      CAPTURE(m);
+      const auto of = [&](const std::string& rest) {
+        return predicted(data_parallel(2, layers, m, "zero_stage: 3, " + rest));
+      };
+      // A backward begins with the layer that the forward ended with, which is whole already.
+      const int each = m * (2 * layers - 1);
+      CHECK(gathers_and_reductions(of("reshard: each-pass")) == std::pair(each, m * layers));
+      CHECK(gathers_and_reductions(of("reshard: after-forward")) ==
+            std::pair(layers + m * (layers - 1), m * layers));
+      CHECK(gathers_and_reductions(of("reshard: after-backward")) ==
+            std::pair(m * layers, m * layers));
+      CHECK(gathers_and_reductions(of("reshard: after-mini-batch")) ==
+            std::pair(layers, m * layers));
+      CHECK(gathers_and_reductions(of("reduce: with-last-backward")) == std::pair(each, layers));
+      CHECK(gathers_and_reductions(of("reduce: behind-last-backward")) == std::pair(each, layers));
+
+      // Compute hides all but the first gather, the last reduction, and what is not ahead.
+      const Duration work = m * layers * milliseconds(6) + layers * microseconds(500);
+      const Duration half = milliseconds(1);
+      CHECK(of("reduce: with-last-backward").metrics.makespan == work + 2 * half);
+      CHECK(of("reduce: behind-last-backward").metrics.makespan == work + (1 + layers) * half);
+      CHECK(of("prefetch: 0").metrics.makespan == work + (each + 1) * half);
+      CHECK(of("prefetch: 2").metrics.makespan == work + 2 * half);
+      CHECK(of("prefetch: 0, reshard: after-mini-batch").metrics.makespan ==
+            work + (layers + 1) * half);
+    }
+  }
+}
+
+TEST_CASE(
+    "gradients that are reduced once take as long, and as much memory, as with zero_stage 1") {
+  const auto run = [](const std::string& training) {
+    return predicted(
+        "version: 1\nmodel: {uniform: {layers: 12, forward: 1 ms, backward: 2 ms, output: 1 MB, "
+        "parameters: 10 MB, update: 1 ms}}\ncluster: {devices: 8, memory: 1 GB, link: {bandwidth: "
+        "5 GB/s}}\nplan: {stages: 4, data_parallel: 2}\nschedule: {name: 1f1b, micro_batches: 6, "
+        "bucket: 10 MB}\ntraining: {optimizer_state: 2, " +
+        training + "}\n");
+  };
+  const Outcome two = run("zero_stage: 2, reduce: with-last-backward");
+  const Outcome one = run("zero_stage: 1");
+  CHECK(two.metrics.makespan == one.metrics.makespan);
+  CHECK(two.memory[0].peak.sum() == one.memory[0].peak.sum());
+  CHECK(two.metrics.all_reduce_bytes == one.metrics.all_reduce_bytes);
+  // Weights that stay for the mini-batch are gathered one bucket ahead, not all at once.
+  const Outcome three = run("zero_stage: 3, reduce: with-last-backward, reshard: after-mini-batch");
+  const Outcome ahead = run("zero_stage: 1, gather: with-forward");
+  CHECK(three.memory[0].peak.sum() == one.memory[0].peak.sum());
+  CHECK(three.metrics.all_reduce_bytes == ahead.metrics.all_reduce_bytes);
+  CHECK(three.metrics.makespan >= ahead.metrics.makespan);
+}
+
+TEST_CASE("each device holds what its rules leave it") {
+  constexpr std::int64_t mb = 1'000'000;
+  const auto peak = [](const std::string& training) {
+    return predicted(data_parallel(4, 8, 2, training)).memory[0].peak;
+  };
+  CHECK(peak("zero_stage: 3").weights == Bytes{(20 + 20) * mb});
+  CHECK(peak("zero_stage: 3, prefetch: 0").weights == Bytes{(20 + 10) * mb});
+  CHECK(peak("zero_stage: 3, prefetch: 3").weights == Bytes{(20 + 40) * mb});
+  CHECK(peak("zero_stage: 3, prefetch: 99").weights == Bytes{(20 + 80) * mb});
+  for (const std::string kept : {"after-forward", "after-backward", "after-mini-batch"})
+    CHECK(peak("zero_stage: 3, reshard: " + kept).weights == Bytes{80 * mb});
+  for (const std::string stage : {"2", "3"}) {
+    CHECK(peak("zero_stage: " + stage).gradients == Bytes{(20 + 20) * mb});
+    CHECK(peak("reduce: with-last-backward, zero_stage: " + stage).gradients == Bytes{80 * mb});
+    CHECK(peak("reduce: behind-last-backward, zero_stage: " + stage).gradients == Bytes{80 * mb});
+  }
+  CHECK(peak("zero_stage: 3, shard_degree: 2").weights == Bytes{(40 + 20) * mb});
+  CHECK(peak("zero_stage: 3, shard_degree: 2").gradients == Bytes{(40 + 20) * mb});
+  CHECK(peak("zero_stage: 1, shard_degree: 2").optimizer == Bytes{240 * mb});
+  CHECK(peak("zero_stage: 3, shard_degree: 4").sum() == peak("zero_stage: 3").sum());
+}
+
+TEST_CASE("groups of copies scatter inside, and all-reduce their shares across") {
+  using std::chrono::milliseconds;
+  // Two servers of four. Inside, 3/4 of 10 MB take 0.75 ms. Across, a device all-reduces 2.5 MB
+  // with the other server's: 2 x 1/2 x 2.5 MB over its own card, 2.5 ms. An update is a quarter.
+  const std::string servers =
+      "levels: [{size: 4, bandwidth: 10 GB/s}, {size: 2, bandwidth: 1 GB/s, cards: each}]";
+  const auto run = [&](const std::string& training, const std::string& cluster) {
+    std::string text = data_parallel(8, 6, 2, training, cluster);
+    if (cluster.starts_with("levels"))
+      text.replace(text.find("devices: 8, "), std::string("devices: 8, ").size(), "");
+    return predicted(text);
+  };
+  const Outcome groups = run("zero_stage: 3, shard_degree: 4", servers);
+  const Duration work = 2 * 6 * milliseconds(6) + microseconds(6 * 1000 / 4);
+  CHECK(groups.metrics.makespan == work + microseconds(750 + 750 + 2500));
+  // One level that is as fast as both: all copies share, or groups of any size.
+  const std::string flat = "link: {bandwidth: 10 GB/s}";
+  const auto across = [&](int degree) {
+    return run(fmt::format("zero_stage: 3, shard_degree: {}", degree), flat).metrics.makespan;
+  };
+  const auto expected = [&](int degree) {
+    const double inside = 1e3 * (degree - 1) / degree;  // us for 10 MB
+    const double shares = degree == 8 ? 0 : 2e3 * (8 - degree) / 8 / degree;
+    return 2 * 6 * 6e3 + 6e3 / degree + 2 * inside + shares;
+  };
+  for (const int degree : {2, 4, 8})
+    CHECK(std::chrono::duration<double, std::micro>(across(degree)).count() ==
+          doctest::Approx(expected(degree)).epsilon(1e-6));
+  CHECK(across(8) == run("zero_stage: 3", flat).metrics.makespan);
+  // Groups of one hold everything.
+  const Outcome whole = run("zero_stage: 3, shard_degree: 1", flat);
+  CHECK(whole.metrics.makespan == run("zero_stage: 0", flat).metrics.makespan);
+  CHECK(whole.setup.notes.front() ==
+        "training.shard_degree is 1: each copy holds everything, and training.zero_stage 3 is as "
+        "0");
+}
+
+TEST_CASE("of weights that stay, backwards may be split, pairs overlap, and stages recompute") {
+  const auto text = [](const std::string& schedule, const std::string& training) {
+    return "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms, output: 1 MB, "
+           "activation: 3 MB, parameters: 10 MB}}\ncluster: {devices: 8, memory: 1 GB, link: "
+           "{bandwidth: 500 GB/s}}\nplan: {stages: 4, data_parallel: 2}\nschedule: {" +
+           schedule + ", micro_batches: 8}\ntraining: {zero_stage: 3, " + training + "}\n";
+  };
+  for (const std::string schedule : {"name: zb-h1", "name: 1f1b, recompute: full",
+                                     "name: 1f1b, recompute: full, "
+                                     "recompute_early: true"}) {
+    CAPTURE(schedule);
+    const auto kept =
+        parse_scenario(text_source("s.yaml", text(schedule,
+                                                  "reshard: after-mini-batch, reduce: "
+                                                  "with-last-backward")),
+                       {});
+    REQUIRE(kept);
+    const auto outcome = predict(*kept);
+    REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+    CHECK(outcome->trace == longest_path(outcome->graph));
+    const auto freed =
+        parse_scenario(text_source("s.yaml", text(schedule, "reshard: each-pass")), {});
+    REQUIRE(freed);
+    const auto refused = predict(*freed);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.problems().front().help.find("training.reshard: after-mini-batch") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("what changes nothing is told, and groups that are none are refused") {
+  const auto notes = [](const std::string& training) {
+    return predicted(data_parallel(4, 2, 1, training)).setup.notes;
+  };
+  const auto told = [&](const std::string& training, const std::string& note) {
+    const std::vector<std::string> all = notes(training);
+    return std::find(all.begin(), all.end(), note) != all.end();
+  };
+  CHECK(told("zero_stage: 2, reshard: after-forward",
+             "training.reshard changes nothing: training.zero_stage is 2, and no pass gathers "
+             "weights"));
+  CHECK(told("zero_stage: 1, reduce: each-backward",
+             "training.reduce changes nothing: training.zero_stage is 1, and gradients are reduced "
+             "once anyway"));
+  CHECK(told("shard_degree: 2",
+             "training.shard_degree changes nothing: training.zero_stage is 0, and copies share "
+             "nothing"));
+  // One note says so of all keys, beside that on the size of a micro-batch.
+  CHECK(notes("zero_stage: 2, shard_degree: 1, reduce: each-backward").size() == 2);
+  const auto problem = [](const std::string& text) {
+    const auto scenario = parse_scenario(text_source("s.yaml", text), {});
+    REQUIRE(scenario);
+    const auto outcome = predict(*scenario);
+    REQUIRE_FALSE(outcome);
+    return outcome.problems().front().message;
+  };
+  CHECK(problem(data_parallel(4, 2, 1, "zero_stage: 3, shard_degree: 3")) ==
+        "training.shard_degree is 3, which does not divide the number of copies, 4");
+  CHECK(problem("version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms}}\n"
+                "plan: {replicas: [2, 2], data_parallel: 2}\nschedule: {name: 1f1b, "
+                "micro_batches: 4}\ntraining: {zero_stage: 1, shard_degree: 2}\n") ==
+        "training.shard_degree is 2, but stage 0 has 2 replicas, which share with all others");
+}
+
+}  // namespace
+}  // namespace plumbline::test
