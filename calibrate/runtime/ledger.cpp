@@ -253,8 +253,9 @@ DeviceMemory Ledger::peak() const {
     memory.peak.stash += cost.parameters * (stage.max_kept - 1);
     memory.weight_versions = std::max(memory.weight_versions, stage.max_kept);
   }
-  const MemoryParts whole = held_throughout(holders_of(plan_.graph), plan_.setup.costs,
-                                            memory_rules(plan_.setup), stages);
+  const MemoryRules rules = memory_rules(plan_.setup);
+  const MemoryParts whole =
+      held_throughout(holders_of(plan_.graph, rules), plan_.setup.costs, rules, stages);
   memory.peak.weights = whole.weights;
   memory.peak.gradients = whole.gradients;
   memory.peak.optimizer = whole.optimizer;

@@ -120,20 +120,28 @@ class SyntheticBackend : public Backend {
     workers.reserve(plan.graph.slots());
     const auto crowd = std::make_shared<Crowd>(plan.graph);
     has_busy_links_ = plan.graph.beside_work.size() > 1;
+    has_overlap_ = plan.graph.overlap.any();
     for (std::uint32_t slot = 0; slot < plan.graph.slots(); ++slot)
       workers.push_back(std::make_unique<SyntheticWorker>(plan.graph, noise_, crowd));
     return workers;
   }
   std::vector<std::string> remarks() const override {
-    if (!has_busy_links_) return {};
-    return {
-        "what other devices' work adds to transfers is predicted and not waited for: they take "
-        "their time at rest"};
+    std::vector<std::string> remarks;
+    if (has_busy_links_)
+      remarks.emplace_back(
+          "what other devices' work adds to transfers is predicted and not waited for: they take "
+          "their time at rest");
+    if (has_overlap_)
+      remarks.emplace_back(
+          "what transfers and collectives add to ops (cluster.overlap_slowdown) is predicted and "
+          "not waited for: ops take their time at rest");
+    return remarks;
   }
 
  private:
   Noise noise_;
   bool has_busy_links_ = false;  ///< In the last plan.
+  bool has_overlap_ = false;     ///< In the last plan.
 };
 
 }  // namespace

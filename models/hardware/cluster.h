@@ -102,6 +102,17 @@ struct PairLink {
   Link link;
 };
 
+/// How many times longer an op takes while its device sends or receives. The kernels of collectives
+/// run on the same multiprocessors. 1: no longer.
+struct OverlapSlowdown {
+  double collectives = 1;
+  double transfers = 1;  ///< Between stages.
+
+  bool any() const { return collectives != 1 || transfers != 1; }
+
+  friend bool operator==(const OverlapSlowdown&, const OverlapSlowdown&) = default;
+};
+
 /// Devices, numbered level by level, innermost first. Invariants: at least one level, every size >=
 /// 1.
 struct Cluster {
@@ -110,6 +121,7 @@ struct Cluster {
   Bytes reserve{};                   ///< Of each device's memory, for what is not counted.
   std::vector<DeviceRun> runs = {};  ///< All devices in their order; empty = all are alike.
   std::vector<PairLink> pair_links = {};  ///< The last one that has a pair counts.
+  OverlapSlowdown overlap_slowdown{};
 
   /// The number of all devices: the product of the sizes.
   std::uint32_t device_count() const;

@@ -27,6 +27,8 @@ enum class Sharded : std::uint8_t {
 /// When shared gradients are reduced.
 enum class Reduction : std::uint8_t {
   each_backward,
+  /// Each backward reduces them within its group of copies; the last one also across groups.
+  in_groups_each_backward,
   with_last_backward,    ///< Of each bucket as soon as the mini-batch's last backward has made it.
   behind_last_backward,  ///< Of all buckets when the last backward has ended.
 };
@@ -48,7 +50,7 @@ struct Sharing {
   std::uint32_t prefetch = 1;
 
   bool shares() const { return state != Sharded::nothing; }
-  bool reduces_once() const { return reduction != Reduction::each_backward; }
+  bool reduces_once() const { return reduction >= Reduction::with_last_backward; }
   bool reduces_each_backward() const { return state >= Sharded::gradients && !reduces_once(); }
   /// Whether weights are gathered more than once a mini-batch.
   bool gathers_passes() const {

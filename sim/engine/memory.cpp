@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 
 #include "sim/engine/stage_memory.h"
@@ -289,106 +287,7 @@ std::vector<bool> split_stages(const OpGraph& graph) {
   return splits;
 }
 
-/// The most that one device holds of bytes that `members` devices share.
-Bytes share_of(Bytes all, std::size_t members) {
-  const auto shares = static_cast<std::int64_t>(members);
-  return {(all.count + shares - 1) / shares};
-}
-
-/// The sum of the largest of some sizes.
-class Largest {
- public:
-  explicit Largest(std::size_t count) : count_(count) {}
-  void add(Bytes size) { sizes_.push_back(size.count); }
-  Bytes sum() {
-    const std::size_t count = std::min(count_, sizes_.size());
-    const auto end = sizes_.begin() + static_cast<std::ptrdiff_t>(count);
-    std::partial_sort(sizes_.begin(), end, sizes_.end(), std::greater<>());
-    return {std::accumulate(sizes_.begin(), end, std::int64_t{0})};
-  }
-
- private:
-  std::size_t count_;
-  std::vector<std::int64_t> sizes_;
-};
-
 }  // namespace
-
-Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::uint32_t members) {
-  const Bytes all{std::llround(rules.optimizer_state * static_cast<double>(stepped.count))};
-  return share_of(all, rules.sharing.sharers(members));
-}
-
-namespace {
-
-/// Whether the copies of a stage share its weights. Only the part that copies exchange is shared
-/// out. The rest belongs to others of the group.
-bool shares_weights_of(const StageCost& stage, const MemoryRules& rules) {
-  return !stage.buckets.empty() && rules.sharing.holds_share_of_weights();
-}
-
-Bytes weights_of(const StageCost& stage, const MemoryRules& rules, std::uint32_t members) {
-  if (!shares_weights_of(stage, rules)) return stage.parameters;
-  return share_of(stage.gathered, rules.sharing.sharers(members));
-}
-
-}  // namespace
-
-Bytes saved_bytes(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
-                  const std::vector<std::uint32_t>& stages) {
-  Bytes saved;
-  for (const std::uint32_t s : stages) {
-    const StageCost& stage = costs.stages[s];
-    const std::uint32_t members = graph.members(s);
-    saved += weights_of(stage, rules, members) + optimizer_bytes(rules, stage.stepped, members);
-  }
-  return saved;
-}
-
-StageHolders holders_of(const OpGraph& graph) {
-  StageHolders holders;
-  for (std::uint32_t s = 0; s < graph.stage_slots.size(); ++s)
-    holders.members.push_back(graph.members(s));
-  holders.has_more = graph.micro_batches > graph.mini_batches.size();
-  return holders;
-}
-
-MemoryParts held_throughout(const StageHolders& holders, const StageCosts& costs,
-                            const MemoryRules& rules, const std::vector<std::uint32_t>& stages) {
-  MemoryParts held;
-  // Buckets that may be whole: of weights the one that is in use and those that come next, of
-  // gradients the one that is made and that on its way.
-  Largest weights(std::size_t{1} + rules.sharing.prefetch), gradients(2);
-  for (const std::uint32_t s : stages) {
-    const StageCost& stage = costs.stages[s];
-    const std::uint32_t members = holders.members[s];
-    const bool shares_weights = shares_weights_of(stage, rules);
-    const bool shares_gradients = !stage.buckets.empty() && rules.sharing.reduces_each_backward();
-    held.weights += weights_of(stage, rules, members);
-    held.gradients += shares_gradients ? share_of(stage.reduced, rules.sharing.sharers(members))
-                                       : stage.gradients;
-    held.optimizer += optimizer_bytes(rules, stage.stepped, members);
-    held.temporary = std::max(held.temporary, stage.temporary);
-    for (const Bucket& bucket : stage.buckets) {
-      if (shares_weights) weights.add(bucket.parameters);
-      if (shares_gradients) gradients.add(bucket.gradients);
-    }
-    // The next backward makes gradients while the last one's only bucket is on its way.
-    if (shares_gradients && stage.buckets.size() == 1 && holders.has_more)
-      gradients.add(stage.buckets.front().gradients);
-  }
-  held.weights += weights.sum();
-  held.gradients += gradients.sum();
-  return held;
-}
-
-MemoryParts held_with_versions(const StageHolders& holders, const StageCosts& costs,
-                               const MemoryRules& rules, const std::vector<std::uint32_t>& stages) {
-  MemoryParts held = held_throughout(holders, costs, rules, stages);
-  for (const std::uint32_t s : stages)
-    held.stash += costs.stages[s].parameters * (rules.weight_versions[s] - 1);
-  return held;
-}
 
 std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Trace& trace,
                                                   const StageCosts& costs,
@@ -431,7 +330,7 @@ std::vector<DeviceMemory> with_peaks(const OpGraph& graph, const StageCosts& cos
                                      const MemoryRules& rules, const std::vector<Peak>& peaks) {
   std::vector<DeviceMemory> devices(graph.slots());
   const auto stages = graph.stages_by_slot();
-  const StageHolders holders = holders_of(graph);
+  const StageHolders holders = holders_of(graph, rules);
   const std::vector<bool> splits = split_stages(graph);
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
     DeviceMemory& device = devices[slot];
@@ -477,7 +376,7 @@ std::vector<Bytes> peak_memory(const OpGraph& graph, const Trace& trace, const S
   const MemoryByLength stages(costs, positions, rules.recompute);
   const MemoryChanges changes(graph, trace, stages, TieOrder::releases_first);
   const auto stages_of = graph.stages_by_slot();
-  const StageHolders holders = holders_of(graph);
+  const StageHolders holders = holders_of(graph, rules);
   std::vector<Bytes> peaks;
   peaks.reserve(graph.slots());
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {

@@ -10,58 +10,12 @@
 
 #include "schedules/stages/partition.h"
 #include "schedules/stages/recompute.h"
-#include "schedules/stages/sharding.h"
 #include "schedules/stages/stage_costs.h"
+#include "sim/engine/held_state.h"
 #include "sim/engine/trace.h"
 #include "sim/graph/op_graph.h"
 
 namespace plumbline {
-
-/// The rules that decide how many bytes a device holds.
-struct MemoryRules {
-  double optimizer_state = 0;  ///< Bytes per byte of parameters.
-  Sharing sharing{};           ///< The state shared between replicas, copies and groups.
-  Recompute recompute = Recompute::none;
-  std::vector<std::uint32_t>
-      weight_versions;  ///< Versions per stage; the first is the weights themselves.
-};
-
-/// The optimizer state on each of the `members` devices that hold a stage and update `stepped`
-/// bytes of parameters.
-Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::uint32_t members);
-
-/// Bytes by their use.
-struct MemoryParts {
-  Bytes weights, gradients, optimizer, activations, stash, buffers;
-  Bytes temporary;  ///< The most that the backward of one layer holds besides.
-
-  Bytes sum() const {
-    return weights + gradients + optimizer + activations + stash + buffers + temporary;
-  }
-};
-
-/// What decides how much of a stage each of its devices holds throughout.
-struct StageHolders {
-  std::vector<std::uint32_t> members;  ///< The devices that hold each stage, in all copies.
-  bool has_more = false;  ///< Whether a mini-batch has a backward behind its first one.
-};
-
-StageHolders holders_of(const OpGraph& graph);
-
-/// Weights, gradients and optimizer state that a device with these stages holds during the whole
-/// run, and the room for the temporary tensors of a backward. Of shared gradients and weights it
-/// holds its shares, plus the two largest buckets whole.
-MemoryParts held_throughout(const StageHolders& holders, const StageCosts& costs,
-                            const MemoryRules& rules, const std::vector<std::uint32_t>& stages);
-
-/// The same with the old versions of the weights.
-MemoryParts held_with_versions(const StageHolders& holders, const StageCosts& costs,
-                               const MemoryRules& rules, const std::vector<std::uint32_t>& stages);
-
-/// The weights and the optimizer state that a device with these stages saves for a checkpoint: of
-/// what copies share, its share.
-Bytes saved_bytes(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
-                  const std::vector<std::uint32_t>& stages);
 
 /// A change of one device's memory at one instant. Changes at the same instant are in order.
 struct MemoryStep {

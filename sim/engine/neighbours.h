@@ -1,10 +1,11 @@
 // Ops that slow each other down, on devices of one machine that compute at the same time, and
-// transfers that they slow down.
+// transfers that they slow down; ops that their device's own traffic slows down.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/engine/fair_share.h"
@@ -16,7 +17,8 @@ namespace plumbline {
 /// now. The factor is that of its class for the number of neighbours that compute; for an update,
 /// also that for the number of neighbours that update. For a transfer it is that for the number of
 /// devices that compute and are neither of its ends. When an op of a machine starts or ends, what
-/// runs beside it changes its pace; a transfer changes nobody's. The class knows no clock and no
+/// runs beside it changes its pace. Of OpGraph::overlap, traffic changes the pace of the ops on its
+/// two devices: the larger factor of what is on its way there. The class knows no clock and no
 /// queue: its user schedules an end for every reported change.
 class Neighbours {
  public:
@@ -37,6 +39,12 @@ class Neighbours {
   bool end(std::uint32_t node, std::uint32_t version, SimTime now);
   const std::vector<Change>& changes() const { return changes_; }
 
+  /// Whether ops of a node's devices take longer while it is under way.
+  bool concerned_by(std::uint32_t node) const;
+  /// Such a node starts, or ends. Returns the changes; valid until the next call.
+  const std::vector<Change>& begin_traffic(std::uint32_t node, SimTime now);
+  const std::vector<Change>& end_traffic(std::uint32_t node, SimTime now);
+
  private:
   struct Running {
     std::uint32_t node = 0;
@@ -48,8 +56,15 @@ class Neighbours {
 
   /// What runs on a machine.
   struct Machine {
-    std::vector<Running> ops;
+    std::vector<std::uint32_t> slots;  ///< Those with an op.
     std::vector<Running> transfers;
+  };
+
+  /// What runs on a device: an op that takes time, collectives and transfers.
+  struct Device {
+    std::optional<Running> op;
+    std::uint32_t collectives = 0;
+    std::uint32_t transfers = 0;
   };
 
   Machine& machine_of(std::uint32_t node) {
@@ -57,9 +72,13 @@ class Neighbours {
   }
   bool is_compute_of(std::uint32_t node) const { return is_compute(graph_.activities[node].kind); }
   bool is_update(const Running& one) const;
-  /// The factor of an op while `running` ops run, `updates` of them updates; both counts include
-  /// this op.
-  double factor_of_op(const Running& one, std::size_t running, std::size_t updates) const;
+  /// The factor by which a device's traffic stretches its op.
+  double factor_of_traffic(const Device& device) const;
+  const std::vector<Change>& change_traffic(std::uint32_t node, bool begins, SimTime now);
+  /// The factor of a device's op while `running` ops run, `updates` of them updates; both counts
+  /// include this op.
+  double factor_of_op(const Device& device, std::size_t running, std::size_t updates) const;
+  std::size_t updates_of(const Machine& machine) const;
   /// The factor of a transfer while `running` ops run on its machine.
   double factor_of_transfer(const Running& one, std::size_t running) const;
   /// Sets the pace of all that runs on a machine whose ops have changed.
@@ -69,7 +88,7 @@ class Neighbours {
 
   const OpGraph& graph_;
   std::vector<Machine> machines_;
-  std::vector<bool> computes_;  ///< By slot: whether an op runs there that takes time.
+  std::vector<Device> devices_;  ///< By slot.
   std::vector<Change> changes_;
   std::uint32_t next_version_ = 1;
 };

@@ -39,6 +39,11 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
   for (const Bucket& bucket : cost.buckets) {
     reductions_[stage].push_back(collective(kind, bucket.reduced, bucket.reduced_in_group));
   }
+  if (options_.sharing.degree > 0 &&
+      options_.sharing.reduction == Reduction::in_groups_each_backward) {
+    for (const Collective& reduction : reductions_[stage])
+      scatters_[stage].push_back({kind, {reduction.phases.front()}, 0});
+  }
   if (!sharded) return;
   const bool by_bucket = options_.gather_ahead || options_.sharing.state == Sharded::weights;
   if (graph_.members(stage) < 2 && !by_bucket) return;  // a group gathers within the update

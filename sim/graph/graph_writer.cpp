@@ -192,7 +192,8 @@ GraphWriter::CollectiveEnds GraphWriter::add_collective(const Wiring::Collective
     for (const Wiring::Route& hop : phase.hops) {
       hops.push_back(add(phase.kind, stage, micro_batch, hop.cost, hop.first, hop.second, moment));
     }
-    const bool is_last = &phase == &collective.phases.back();
+    // Another kind of hops is another collective.
+    const bool is_last = &phase == &collective.phases.back() || (&phase + 1)->kind != phase.kind;
     moment = add_moment(is_last ? ActivityKind::collective_end : ActivityKind::collective_step,
                         stage, micro_batch, phase.end, std::move(hops));
     if (ends.first == kNone) ends.first = moment;

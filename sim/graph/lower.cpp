@@ -248,8 +248,9 @@ std::optional<Diagnostic> check_overflow(const OpGraph& graph, const Mark& mark)
     const auto largest = [](const std::vector<double>& factors) {
       return factors.empty() ? 1 : std::max(1.0, *std::max_element(factors.begin(), factors.end()));
     };
-    const double slowest =
-        largest(graph.slowdowns[cost.slowdown]) * largest(graph.beside_work[cost.beside_work]);
+    const double slowest = largest(graph.slowdowns[cost.slowdown]) *
+                           largest(graph.beside_work[cost.beside_work]) *
+                           std::max(graph.overlap.collectives, graph.overlap.transfers);
     sum += at_once * slowest * static_cast<double>(cost.hold.count()) +
            static_cast<double>(cost.latency.count());
   }

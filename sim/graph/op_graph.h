@@ -163,6 +163,9 @@ struct OpGraph {
   /// them.
   std::vector<std::vector<double>> beside_work = {{}};
 
+  /// Further factors of an op's `hold` while its device sends or receives.
+  OverlapSlowdown overlap{};
+
   /// How many times longer bytes take over these network cards than their links say. A transfer's
   /// own `hold` has that already; what transfers share does not.
   std::map<Card, double> slow_cards;
@@ -200,7 +203,9 @@ struct OpGraph {
     return static_cast<std::uint32_t>(stage_slots[stage].size()) * copies_represented;
   }
   /// Whether the times of ops, or of transfers, depend on what neighbours do.
-  bool has_slowdowns() const {
+  bool has_slowdowns() const { return has_neighbours() || overlap.any(); }
+  /// Whether they depend on what other devices compute.
+  bool has_neighbours() const {
     return slowdowns.size() > 1 || !updates_at_once.empty() || beside_work.size() > 1;
   }
   const Cost& cost(std::uint32_t node) const { return costs[nodes[node].cost]; }

@@ -232,14 +232,22 @@ void SynchronousRun::write_parts(const Op& op, std::uint32_t gate, const Nodes* 
       continue;
     const bool is_late = options_.sharing.reduction == Reduction::behind_last_backward;
     (is_late ? late : stream.made)
-        .push_back({&writer_.wiring().reductions(op.stage)[bucket], op, std::move(nodes)});
+        .push_back({&reduction_of(op.stage, bucket, makes_last), op, std::move(nodes)});
   }
   for (Made& made : late) {
     made.nodes = stream.last;
     stream.made.push_back(std::move(made));
   }
   // A backward frees its last weights at once: the next pass begins at the other end.
-  if (makes_gradients && stream.passing) stream.whole.erase(*std::exchange(stream.passing, {}));
+  if (makes_gradients && stream.passing) free_passing(stream);
+}
+
+/// What a backward does with the gradients of a bucket.
+const Wiring::Collective& SynchronousRun::reduction_of(StageId stage, std::size_t bucket,
+                                                       bool is_last) const {
+  const auto& scatters = writer_.wiring().scatters(stage);
+  return is_last || scatters.empty() ? writer_.wiring().reductions(stage)[bucket]
+                                     : scatters[bucket];
 }
 
 /// Keeps the newest part of a stream among those that gathers look back to.
@@ -251,26 +259,37 @@ void SynchronousRun::keep(Stream& stream) const {
 
 /// The moment at which the weights of a bucket are whole on all copies. Their gather begins with an
 /// earlier part, `prefetch` before this one, so that at most the weights of the parts in between
-/// are whole, too.
+/// are whole, too. Weights that are whole are not gathered again before they are freed.
 std::uint32_t SynchronousRun::gather(Stream& stream, const Op& op, std::size_t bucket,
                                      std::uint32_t gate) {
   const auto& gathers = writer_.wiring().gathers(op.stage);
-  const std::pair wanted(op.stage, bucket);
+  const Weights wanted(op.stage, bucket);
   if (gathers.empty() || op.kind == OpKind::backward_weight ||
       costs_.stages[op.stage.value].buckets[bucket].parameters.count == 0)
     return kNone;
   const bool frees = op.kind == OpKind::forward ? options_.sharing.frees_after_forward
                                                 : options_.sharing.frees_after_backward;
-  if (stream.passing && *stream.passing != wanted) stream.whole.erase(*stream.passing);
+  if (stream.passing && *stream.passing != wanted) free_passing(stream);
   stream.passing = frees ? std::optional(wanted) : std::nullopt;
   if (!stream.whole.insert(wanted).second) return kNone;
   Nodes ready;
   if (stream.parts.size() > options_.sharing.prefetch) ready = stream.parts.front();
+  const auto freed = stream.freed.find(wanted);
+  if (freed != stream.freed.end() && (ready.empty() || freed->second.front() > ready.front()))
+    ready = freed->second;
+  std::erase(ready, kNone);
   if (ready.empty() && gate != kNone) ready.push_back(gate);
   return writer_
       .add_collective(gathers[gathers.size() - 1 - bucket], op.stage, op.micro_batch.value,
                       std::move(ready))
       .last;
+}
+
+/// Frees the weights of the newest part that gathered and does not keep them.
+void SynchronousRun::free_passing(Stream& stream) {
+  stream.whole.erase(*stream.passing);
+  stream.freed[*stream.passing] = stream.last;
+  stream.passing.reset();
 }
 
 void SynchronousRun::write_made(Stream& stream) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -32,6 +33,7 @@ class SynchronousRun {
   static constexpr std::uint32_t kNone = GraphWriter::kNone;
   using Nodes = std::vector<std::uint32_t>;
   class StageEnds;
+  using Weights = std::pair<StageId, std::size_t>;  ///< Of a stage and a bucket.
 
   /// Gradients of the newest part or op on a stream whose collective is not written yet. The gather
   /// for the next part goes over the links first.
@@ -43,11 +45,11 @@ class SynchronousRun {
 
   /// The ops of one slot of the schedule, in all copies.
   struct Stream {
-    Nodes last;                ///< The newest op or part of an op, one per copy.
-    std::vector<Nodes> parts;  ///< The newest parts or ops, `prefetch` + 1 of them.
-    /// The stages and buckets whose weights are whole, beside the device's own share.
-    std::set<std::pair<StageId, std::size_t>> whole;
-    std::optional<std::pair<StageId, std::size_t>> passing;  ///< Freed with the next part.
+    Nodes last;                      ///< The newest op or part of an op, one per copy.
+    std::vector<Nodes> parts;        ///< The newest parts or ops, `prefetch` + 1 of them.
+    std::set<Weights> whole;         ///< Gathered, beside the device's own share.
+    std::optional<Weights> passing;  ///< Freed when another part begins.
+    std::map<Weights, Nodes> freed;  ///< The last parts that used weights that were freed.
     std::vector<Made> made;
     Nodes scattered;  ///< The ends of the first phases of its reductions in this mini-batch.
     Nodes reduced;    ///< The ends of these reductions.
@@ -64,6 +66,8 @@ class SynchronousRun {
   void write_paired(std::size_t index, std::uint32_t gate, const Nodes* weights);
   void write_parts(const Op& op, std::uint32_t gate, const Nodes* weights, bool makes_last);
   void keep(Stream& stream) const;
+  static void free_passing(Stream& stream);
+  const Wiring::Collective& reduction_of(StageId stage, std::size_t bucket, bool is_last) const;
   std::uint32_t gather(Stream& stream, const Op& op, std::size_t bucket, std::uint32_t gate);
   void write_made(Stream& stream);
   std::uint32_t first_wait(const Op& op, std::uint32_t copy, const Stream& stream,

@@ -34,6 +34,7 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   }
   graph_.copies_represented = options.copies / options.written_copies();
   graph_.written_copies = options.written_copies();
+  graph_.overlap = cluster.overlap_slowdown;
   classes_.add(costs);
   for (const StageCost& stage : costs.stages) {
     const bool again = options.recompute != Recompute::none;
@@ -43,6 +44,7 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   boundaries_.resize(shape.stages());
   for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs);
   reductions_.resize(shape.stages());
+  scatters_.resize(shape.stages());
   gathers_.resize(shape.stages());
   for (std::uint32_t s = 0; s < shape.stages(); ++s) add_collectives(s, costs.stages[s]);
   for (const TiedTable& table : costs.tied) add_tie(table);
@@ -57,6 +59,9 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   };
   for (auto& of_stage : reductions_) {
     for (Collective& reduction : of_stage) add_moments(reduction);
+  }
+  for (auto& of_stage : scatters_) {
+    for (Collective& scatter : of_stage) add_moments(scatter);
   }
   for (auto& of_stage : gathers_) {
     for (Collective& gather : of_stage) add_moments(gather);

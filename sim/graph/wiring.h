@@ -76,6 +76,9 @@ class Wiring {
   const std::vector<Collective>& reductions(StageId stage) const {
     return reductions_[stage.value];
   }
+  /// The first phases of reductions, for backwards that reduce in their group of copies only. Empty
+  /// where all backwards do the same.
+  const std::vector<Collective>& scatters(StageId stage) const { return scatters_[stage.value]; }
   /// The collectives that bring weights that other members have updated: one per bucket, or one
   /// without buckets. They stand in the order in which a forward needs them. None if not needed.
   const std::vector<Collective>& gathers(StageId stage) const { return gathers_[stage.value]; }
@@ -148,6 +151,7 @@ class Wiring {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_index_;
   std::vector<Boundary> boundaries_;  ///< Entry s stands between stage s and s + 1.
   std::vector<std::vector<Collective>> reductions_;
+  std::vector<std::vector<Collective>> scatters_;
   std::vector<std::vector<Collective>> gathers_;
   std::vector<Tie> ties_;
   std::vector<std::array<Overlap, 2>> overlaps_;  ///< Entries for the F and the B of each stage.

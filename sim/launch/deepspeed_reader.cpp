@@ -134,17 +134,24 @@ class DeepspeedReader {
     arguments_.pass_over("communication_data_type");
   }
 
-  /// MiCS: so many GPUs share, and the groups all-reduce.
+  /// MiCS: so many GPUs share, those of a sequence among them. Each backward reduces in its group,
+  /// the last one also across the groups (runtime/zero/mics.py).
   void read_mics(const std::string& key) {
     const auto size = arguments_.count(key, -1, 1'000'000);
-    if (!size || *size < 1 || launch().zero() != 3) return;
-    const std::int64_t copies = launch().gpus / launch().pipeline;
-    if (copies % *size != 0) {
-      arguments_.error(
-          key, fmt::format("{} is {}, which does not divide the {} copies", key, *size, copies));
-      return;
+    if (!size || *size < 1) return;
+    const std::int64_t copies =
+        launch().gpus / (launch().tensor * launch().context * launch().pipeline);
+    const std::int64_t degree = *size / launch().context;
+    if (launch().zero() != 3 || *size % launch().context != 0 || degree <= 1) {
+      read_.not_modelled.push_back(key);
+    } else if (copies % degree != 0) {
+      arguments_.error(key, fmt::format("{} is {}, which does not divide the {} GPUs that share a "
+                                        "stage",
+                                        key, *size, copies * launch().context));
+    } else if (degree < copies) {
+      launch().sharing.degree = static_cast<std::uint32_t>(degree);
+      launch().sharing.reduction = Reduction::in_groups_each_backward;
     }
-    if (*size < copies) launch().sharing.degree = static_cast<std::uint32_t>(*size);
   }
 
   void read_recomputation() {

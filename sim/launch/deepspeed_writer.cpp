@@ -58,7 +58,7 @@ Result<EmittedLaunch> deepspeed_launch(const ScenarioLaunch& made) {
   if (launch.dtype == "fp16") json["fp16"] = {{"enabled", true}};
   nlohmann::ordered_json zero = {{"stage", launch.zero()}};
   if (launch.zero() == 3 && launch.sharing.degree > 0)
-    zero["mics_shard_size"] = launch.sharing.degree;
+    zero["mics_shard_size"] = launch.sharing.degree * launch.context;
   if (launch.bucket) {
     zero["overlap_comm"] = true;
     zero["reduce_bucket_size"] =

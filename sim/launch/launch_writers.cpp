@@ -73,6 +73,7 @@ void tell_unsaid_sharing(const Launch& launch, std::string_view launcher, bool h
                          std::vector<std::string>& notes) {
   for (const auto& [key, value] : sharing_keys_of(launch.sharing)) {
     if (key == "shard_degree" && has_degree) continue;
+    if (launcher == "DeepSpeed" && value == "in-groups-each-backward") continue;  // MiCS
     notes.push_back(fmt::format("{} has no key for training.{}: {}", launcher, key, value));
   }
 }

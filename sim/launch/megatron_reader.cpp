@@ -271,7 +271,11 @@ class MegatronReader {
                         : strategy == "optim_grads"      ? 2
                         : strategy == "no_shard"         ? 0
                                                          : 1);
-    if (arguments_.flag("use-torch-fsdp2")) launch().set_zero(3);
+    if (arguments_.flag("use-torch-fsdp2")) {
+      launch().set_zero(3);
+      const bool stays = arguments_.flag("torch-fsdp2-no-reshard-after-forward");
+      launch().sharing.frees_after_forward = !stays;
+    }
     if (arguments_.flag("overlap-grad-reduce")) {
       // distributed_data_parallel_config.py: 40 million numbers, or a million for each copy.
       const std::int64_t copies =
@@ -287,23 +291,22 @@ class MegatronReader {
     read_instances();
   }
 
-  /// Copies share within an instance; instances all-reduce what each of them has reduced.
+  /// Copies share within an instance, neighbours all; instances all-reduce what each of them has
+  /// reduced. Experts have instances of their own groups.
   void read_instances() {
     const std::string_view key = "num-distributed-optimizer-instances";
     const std::int64_t instances = arguments_.count(key, 1).value_or(1);
-    if (instances == 1 || launch().zero() == 0) return;
+    if (instances == 1) return;
     const std::int64_t sharers = launch().tensor * launch().context * launch().pipeline;
     const std::int64_t copies = launch().gpus / sharers;
-    if (copies % instances != 0) {
-      arguments_.error(key,
-                       fmt::format("{} instances do not divide the {} copies", instances, copies));
-      return;
-    }
-    launch().sharing.degree = static_cast<std::uint32_t>(copies / instances);
-    // Within a group of GPUs with context or expert parallelism, instances divide that group, too.
-    if (launch().context * launch().expert > 1 || launch().sharing.degree == 1) {
-      launch().sharing.degree = 0;
+    if (copies * launch().context % instances != 0) {
+      arguments_.error(key, fmt::format("{} instances do not divide the {} GPUs that share a stage",
+                                        instances, copies * launch().context));
+    } else if (launch().zero() == 0 || launch().expert > 1 || copies % instances != 0 ||
+               copies == instances) {
       read_.not_modelled.push_back(arguments_.told(key));
+    } else {
+      launch().sharing.degree = static_cast<std::uint32_t>(copies / instances);
     }
   }
 

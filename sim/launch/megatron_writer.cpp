@@ -245,6 +245,10 @@ class MegatronWriter {
     if (launch_.zero() > 1)
       lines_.add(fmt::format("--use-megatron-fsdp --data-parallel-sharding-strategy {}",
                              launch_.zero() == 2 ? "optim_grads" : "optim_grads_params"));
+    if (launch_.sharing.degree > 0 && launch_.expert > 1)
+      notes_.emplace_back(
+          "instances of experts are groups of their own: training.shard_degree is that of the "
+          "rest");
     if (launch_.sharing.degree > 0)
       lines_.add(fmt::format("--num-distributed-optimizer-instances {}",
                              copies_of(launch_) / launch_.sharing.degree));

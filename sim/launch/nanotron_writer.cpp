@@ -100,7 +100,8 @@ class NanotronWriter {
 
   void tell_what_is_missing() {
     tell_unsaid(launch_, "nanotron", notes_);
-    tell_unsaid_sharing(launch_, "nanotron", /*has_degree=*/false, notes_);
+    if (launch_.sharing.degree > 0)
+      notes_.emplace_back("nanotron has no key for training.shard_degree: all copies share");
     if (launch_.fp8) notes_.emplace_back("nanotron does not multiply in fp8");
     notes_.emplace_back("general, tokenizer, data_stages, and rates of optimizer are yours");
   }

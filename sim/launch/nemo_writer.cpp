@@ -107,6 +107,10 @@ class NemoWriter {
       key("data_parallel_sharding_strategy",
           launch_.zero() == 2 ? "optim_grads" : "optim_grads_params");
     }
+    if (launch_.sharing.degree > 0 && launch_.expert > 1)
+      notes_.emplace_back(
+          "instances of experts are groups of their own: training.shard_degree is that of the "
+          "rest");
     if (launch_.sharing.degree > 0)
       key("num_distributed_optimizer_instances", copies_of(launch_) / launch_.sharing.degree);
     key("grad_reduce_in_fp32", launch_.gradients > 1);

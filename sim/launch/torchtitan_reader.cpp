@@ -62,7 +62,7 @@ class TorchtitanReader {
 
   ReadLaunch read() {
     if (!read_model()) return std::move(read_);
-    read_parallelism();
+    if (!read_parallelism()) return std::move(read_);
     read_batches();
     read_stages();
     read_sharding();
@@ -140,7 +140,8 @@ class TorchtitanReader {
     return true;
   }
 
-  void read_parallelism() {
+  /// Returns whether the degrees fit the GPUs.
+  bool read_parallelism() {
     launch().tensor = degree("tensor_parallel_degree");
     launch().sequence_parallel = launch().tensor > 1;
     launch().context = degree("context_parallel_degree");
@@ -156,25 +157,31 @@ class TorchtitanReader {
     const std::int64_t sharers = launch().tensor * launch().context * launch().pipeline;
     const std::string_view shards_key = "parallelism.data_parallel_shard_degree";
     shards_ = arguments_.count(shards_key, -1, kMaxDegree).value_or(-1);
-    if (shards_ == 0) arguments_.error(shards_key, "no copies: data_parallel_shard_degree is 0");
+    const std::string_view wrong_key =
+        copies_ > 1 ? "parallelism.data_parallel_replicate_degree" : shards_key;
+    if (shards_ == 0) {
+      arguments_.error(shards_key, "no copies: data_parallel_shard_degree is 0");
+      return false;
+    }
     if (shards_ < 1) {
       if (!given_.gpus) {
         arguments_.error(shards_key, "the number of GPUs is not given", "--gpus 64");
-        shards_ = 1;
-      } else if (*given_.gpus % (sharers * copies_) != 0) {
-        arguments_.error(shards_key,
+        return false;
+      }
+      if (*given_.gpus % (sharers * copies_) != 0) {
+        arguments_.error(wrong_key,
                          fmt::format("{} GPUs are not divided by {}, which the other degrees make",
                                      *given_.gpus, sharers * copies_));
-        shards_ = 1;
-      } else {
-        shards_ = *given_.gpus / (sharers * copies_);
+        return false;
       }
+      shards_ = *given_.gpus / (sharers * copies_);
     }
     launch().gpus = shards_ * copies_ * sharers;
-    if (given_.gpus && *given_.gpus != launch().gpus)
-      arguments_.error(shards_key, fmt::format("the degrees make {} GPUs, but --gpus is {}",
-                                               launch().gpus, *given_.gpus));
     launch().gpus_per_server = std::min<std::int64_t>(8, launch().gpus);
+    if (!given_.gpus || *given_.gpus == launch().gpus) return true;
+    arguments_.error(shards_key, fmt::format("the degrees make {} GPUs, but --gpus is {}",
+                                             launch().gpus, *given_.gpus));
+    return false;
   }
 
   void read_batches() {
@@ -293,6 +300,13 @@ class TorchtitanReader {
     sharing.state = Sharded::weights;
     sharing.frees_after_forward = reshard == "always" || (reshard == "default" && !is_pipelined);
     sharing.frees_after_backward = !is_pipelined;
+    const std::string& name = launch().schedule;
+    if (is_pipelined && sharing.frees_after_forward &&
+        (name == "interleaved-zb" || name == "zb-v" || name == "dualpipev")) {
+      sharing.frees_after_forward = false;
+      read_.notes.emplace_back(
+          "weights that forwards free are not simulated where backwards are split: they stay");
+    }
     if (is_pipelined) sharing.reduction = Reduction::behind_last_backward;
     if (copies_ == 1) return;
     if (shards_ > 1) {

@@ -123,27 +123,29 @@ class TorchtitanWriter {
     if (launch_.optimizer_state && *launch_.optimizer_state <= 2) word("dtype", "bfloat16");
   }
 
-  /// Weights stay with a pipeline unless "always" is said; then forwards free them, no backward.
+  /// Beside a pipeline no backward frees weights, and gradients are reduced behind the last one.
+  /// Without a pipeline every backward frees weights and reduces gradients. Notes tell what differs
+  /// from the scenario.
   void add_reshard() {
     const Sharing& sharing = launch_.sharing;
     const bool frees = launch_.zero() == 3 && sharing.frees_after_forward;
     word("fsdp_reshard_after_forward", frees ? "always" : "never");
-    if (launch_.zero() < 3) {
-      notes_.emplace_back(
-          "torchtitan shares weights between mini-batches, too: the next forward gathers them");
-      return;
-    }
     const bool is_pipelined = launch_.pipeline > 1;
-    if (sharing.frees_after_backward == is_pipelined)
-      notes_.emplace_back(is_pipelined ? "a backward of a pipeline's stage does not free weights"
-                                       : "without a pipeline every backward frees weights");
-    const Reduction reduction =
-        is_pipelined ? Reduction::behind_last_backward : Reduction::each_backward;
-    if (sharing.reduction != reduction)
-      notes_.emplace_back(is_pipelined ? "gradients are reduced behind the last backward"
-                                       : "every backward reduces its gradients");
-    if (sharing.prefetch != 1)
-      notes_.emplace_back("weights are gathered one block ahead, whatever training.prefetch says");
+    const auto differs = [&](bool is_other, std::string_view note) {
+      if (is_other) notes_.push_back(fmt::format("other than predicted: {}", note));
+    };
+    differs(launch_.zero() < 3,
+            "torchtitan shares weights between mini-batches, and the next forward gathers them");
+    const bool keeps = launch_.zero() < 3 || !sharing.frees_after_backward;
+    differs(keeps && !is_pipelined, "without a pipeline torchtitan frees weights in each backward");
+    differs(!keeps && is_pipelined, "beside a pipeline torchtitan frees weights in no backward");
+    const bool each = launch_.zero() >= 2 && sharing.reduction == Reduction::each_backward;
+    const bool behind =
+        launch_.zero() < 2 ? !launch_.bucket : sharing.reduction == Reduction::behind_last_backward;
+    differs(!each && !is_pipelined, "without a pipeline torchtitan reduces in each backward");
+    differs(!behind && is_pipelined,
+            "beside a pipeline torchtitan reduces behind the last backward");
+    differs(sharing.prefetch != 1, "torchtitan gathers weights one block ahead");
   }
 
   void add_parallelism() {
@@ -156,8 +158,6 @@ class TorchtitanWriter {
     if (is_sharded) add_reshard();
     if (launch_.context > 1 && launch_.zero() == 0)
       notes_.emplace_back("torchtitan shares parameters over context parallelism, too");
-    if (launch_.zero() == 2 && !launch_.sharing.reduces_once())
-      notes_.emplace_back("gradients are shared only after the last backward");
     key("tensor_parallel_degree", launch_.tensor);
     if (launch_.tensor > 1 && !launch_.sequence_parallel)
       notes_.emplace_back("torchtitan's tensor parallelism is always sequence parallel");

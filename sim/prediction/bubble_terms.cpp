@@ -201,6 +201,7 @@ class Variant {
   void take_rates_away() {
     graph_.slowdowns.resize(1);
     graph_.updates_at_once.clear();
+    graph_.overlap = {};
     for (Channel& channel : graph_.channels) channel.path.out = channel.path.in = std::nullopt;
     graph_.beside_work.resize(1);
     for (Cost& cost : graph_.costs) cost.slowdown = cost.beside_work = 0;

@@ -253,9 +253,12 @@ void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
   if (at_full_pace <= 0) return;
   const double more = taken / at_full_pace - 1;
   if (std::abs(more) < 0.0005) return;  // 0.0 %
+  const bool crowded = outcome.graph.has_neighbours();
   outcome.setup.notes.push_back(fmt::format(
-      "all ops together take {:.1f} % {} than in the profile, because of busy neighbours{}",
-      100 * std::abs(more), more < 0 ? "less" : "longer",
+      "all ops together take {:.1f} % {} than in the profile, because of {}{}{}{}",
+      100 * std::abs(more), more < 0 ? "less" : "longer", crowded ? "busy neighbours" : "",
+      crowded && outcome.graph.overlap.any() ? " and " : "",
+      outcome.graph.overlap.any() ? "what their devices send and receive beside them" : "",
       has_in_flight ? " and micro-batches in flight" : ""));
 }
 

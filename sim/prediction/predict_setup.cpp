@@ -33,7 +33,9 @@ bool has_one_link(const Cluster& cluster) {
 bool one_tells_all(const TrainingSetup& setup) {
   return setup.copies() > 1 && !setup.whole_model() && !setup.noise &&
          setup.costs.slowdowns.empty() && setup.costs.updates_at_once.empty() &&
-         !has_busy_links(setup) && (setup.costs.tied.empty() || has_one_link(setup.cluster)) &&
+         !has_busy_links(setup) &&
+         ((setup.costs.tied.empty() && !setup.cluster.overlap_slowdown.any()) ||
+          has_one_link(setup.cluster)) &&
          !(setup.costs.lengths && setup.costs.lengths->differs_by_copy()) &&
          copies_are_alike(setup.schedule.shape, setup.devices, setup.cluster, setup.rules);
 }

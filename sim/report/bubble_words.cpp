@@ -54,6 +54,7 @@ std::string what(const Outcome& p, BubbleCause cause) {
     case BubbleCause::transfers:
       return p.graph.blocking ? "blocking transfers" : "transfers";
     case BubbleCause::collectives:
+      if (p.setup.rules.sharing.degree > 0) return "reduce-scatters, all-reduces and all-gathers";
       return p.setup.rules.sharing.shares() ? "reduce-scatters and all-gathers" : "all-reduces";
     case BubbleCause::updates:
       return "updates";
@@ -65,6 +66,9 @@ std::string what(const Outcome& p, BubbleCause cause) {
       const std::vector<bool> shared = p.graph.shared_channels();
       const bool cards = std::find(shared.begin(), shared.end(), true) != shared.end();
       if (!p.graph.has_slowdowns()) return "shared network cards";
+      if (!p.graph.has_neighbours())
+        return cards ? "shared network cards and what ops take longer beside traffic"
+                     : "what ops take longer beside traffic";
       if (p.graph.slowdowns.size() == 1 && p.graph.updates_at_once.empty())
         return "transfers that others' work slows down";
       return cards ? "shared network cards and neighbours that slow each other"

@@ -118,10 +118,12 @@ class Summary {
 
   void add_communication() {
     if (m_.all_reduce_bytes.count > 0) {
-      const bool sharded = p_.setup.rules.sharing.shares();
-      line(sharded ? "collectives" : "all-reduces", std::to_string(m_.all_reduces),
+      const Sharing& sharing = p_.setup.rules.sharing;
+      line(sharing.shares() ? "collectives" : "all-reduces", std::to_string(m_.all_reduces),
            fmt::format("{}{} sent around rings; devices wait {} for them",
-                       sharded ? "reduce-scatters and all-gathers: " : "",
+                       sharing.degree > 0 ? "reduce-scatters, all-reduces and all-gathers: "
+                       : sharing.shares() ? "reduce-scatters and all-gathers: "
+                                          : "",
                        to_text(m_.all_reduce_bytes), to_text(m_.idle_for(IdleCause::all_reduce))));
     }
     if (m_.transfers > 0)
@@ -193,7 +195,11 @@ void add_cause_table(const Outcome& p, Document& text) {
   if (shown.empty()) return;
   Table table;
   std::vector<std::string> header = {"device"};
-  for (const IdleCause cause : shown) header.push_back(title_of(cause));
+  const bool gathers = p.setup.rules.sharing.shares();
+  for (const IdleCause cause : shown) {
+    const bool is_any = gathers && cause == IdleCause::all_reduce;
+    header.push_back(is_any ? "collectives" : title_of(cause));
+  }
   table.row(header);
   for (std::size_t slot = 0; slot < p.metrics.devices.size(); ++slot) {
     std::vector<std::string> row = {p.device_name(slot)};

@@ -39,6 +39,7 @@ class ClusterReader {
     read_pair_links();
     read_memory();
     read_host_link();
+    read_overlap_slowdown();
     read_cluster_rates(section_, choice_.device ? choice_.device->preset : nullptr, choice_.rates,
                        problems_);
     section_.finish();
@@ -103,6 +104,31 @@ class ClusterReader {
     const auto rate = section_.bandwidth("host_link");
     choice_.host_link_given = rate.has_value();
     if (rate) choice_.host_link = rate->value;
+  }
+
+  void read_overlap_slowdown() {
+    constexpr const char* key = "overlap_slowdown";
+    OverlapSlowdown& overlap = choice_.cluster.overlap_slowdown;
+    const YamlNode* const node = section_.child(key);
+    if (!node) return;
+    if (node->kind != YamlNode::Kind::map) {
+      read_factor(section_, key, overlap.collectives);
+    } else if (auto section = section_.section(key)) {
+      read_factor(*section, "collectives", overlap.collectives);
+      read_factor(*section, "transfers", overlap.transfers);
+      section->finish();
+    }
+  }
+
+  static void read_factor(SectionReader& section, std::string_view key, double& factor) {
+    const auto given = section.real(key);
+    if (!given) return;
+    factor = given->value;
+    if (factor < 1) {
+      section.error(given->mark,
+                    fmt::format("{} is {}, which is less than 1", section.path_of(key), factor),
+                    "how many times longer ops take: 1.1");
+    }
   }
 
   static Link read_link_keys(SectionReader& section) {

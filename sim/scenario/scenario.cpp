@@ -345,6 +345,8 @@ class ScenarioReader {
     scenario_.sharing = keys.sharing;
     scenario_.sharded_mark = keys.state_mark;
     scenario_.degree_mark = keys.degree_mark;
+    scenario_.shares_in_servers = keys.shares_in_servers;
+    scenario_.reshard_mark = keys.reshard_mark;
     if (keys.sharing.shares() && scenario_.schedule.asynchronous()) {
       section->error(
           keys.state_mark,

@@ -112,6 +112,8 @@ struct Scenario {
   Mark gradient_mark;
   Sharing sharing{};  ///< training.zero_stage, and the keys that say how.
   Mark sharded_mark;
+  bool shares_in_servers = false;  ///< training.shard_degree: server.
+  std::optional<Mark> reshard_mark;
   Mark degree_mark;
   bool gather_ahead = false;  ///< Weights of a sharded optimizer are gathered beside the next
                               ///< forwards.
@@ -122,6 +124,9 @@ struct Scenario {
   Overheads overheads;
   std::optional<NoiseSection> noise;  ///< Set if runs with noise are sampled.
   std::vector<std::string> notes;     ///< Remarks of reading that are no errors.
+
+  /// The key that says that passes gather weights.
+  const Mark& passes_mark() const { return reshard_mark ? *reshard_mark : sharded_mark; }
 
   /// The least bytes of gradients that are reduced as one piece, beside the backward that makes
   /// them. Nothing: all gradients of a stage are reduced after its backward. If no size is given,

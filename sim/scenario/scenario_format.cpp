@@ -31,6 +31,21 @@ ValueFormat pue() {
   return factor;
 }
 
+ValueFormat longer() {
+  ValueFormat factor = real(100);
+  factor.min = 1;
+  return factor;
+}
+
+const SectionFormat& overlap_slowdown_format() {
+  static const SectionFormat overlap = {
+      .name = "overlap_slowdown",
+      .text = "How many times longer an op takes while its device sends or receives.",
+      .keys = {{"collectives", {longer()}, "While a collective of copies is under way.", "1"},
+               {"transfers", {longer()}, "While a transfer between stages is.", "1"}}};
+  return overlap;
+}
+
 const SectionFormat& prices_format() {
   static const SectionFormat prices = {
       .name = "prices",
@@ -159,6 +174,11 @@ const SectionFormat& cluster_format() {
             "the profile says they do; `none`: each takes the times of a device whose neighbours "
             "rest.",
             "measured"},
+           {"overlap_slowdown",
+            {longer(), section(&overlap_slowdown_format)},
+            "How many times longer ops take while a collective of their device is under way, whose "
+            "kernels run on the same multiprocessors. As a map also while a transfer is.",
+            "1"},
            {"links",
             {list({section(&pair_link_format)}, 1)},
             "Links of their own between some devices, before link and levels; of several for one "
@@ -376,15 +396,18 @@ const SectionFormat& training_format() {
             "alike; 2 and 3 not between replicas; none for pipedream.",
             "0"},
            {"shard_degree",
-            {count(1, kMaxDevices)},
+            {count(1, kMaxDevices), words({"server"})},
             "So many copies share, one behind the other: hybrid sharding (HSDP, MiCS). Each such "
             "group holds everything, and the groups all-reduce what each of them has "
-            "reduce-scattered. It divides the copies. Absent: all copies share."},
+            "reduce-scattered. It divides the copies. `server`: those of a server, or all where "
+            "they are fewer. Absent: all copies share."},
            {"reduce",
-            {words({"each-backward", "with-last-backward", "behind-last-backward"})},
-            "When gradients of zero_stage 2 and 3 are reduced: beside each backward; or once in a "
-            "mini-batch, beside the last backward, bucket by bucket, or when it has ended. "
-            "Gradients that are reduced once are held whole.",
+            {words({"each-backward", "in-groups-each-backward", "with-last-backward",
+                    "behind-last-backward"})},
+            "When gradients of zero_stage 2 and 3 are reduced: beside each backward; with "
+            "shard_degree also in each group beside each backward, and across the groups beside "
+            "the last one; or once in a mini-batch, beside the last backward, bucket by bucket, or "
+            "when it has ended. Gradients that are reduced once are held whole.",
             "each-backward"},
            {"reshard",
             {words({"each-pass", "after-forward", "after-backward", "after-mini-batch"})},

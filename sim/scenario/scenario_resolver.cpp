@@ -47,6 +47,7 @@ class ScenarioResolver {
         &ScenarioResolver::resolve_sequence,       // the devices of a file's sequence
         &ScenarioResolver::check_open_partition,   // it needs an order that is open, too
         &ScenarioResolver::resolve_copies,         // the number of pipelines
+        &ScenarioResolver::resolve_sharing,        // the copies that share with each other
         &ScenarioResolver::resolve_batches,        // micro-batches per mini-batch
         &ScenarioResolver::resolve_lengths,        // the length of each micro-batch
         &ScenarioResolver::resolve_optimizer,      // the optimizer's memory
@@ -238,6 +239,29 @@ class ScenarioResolver {
     if (!keep(copies, problems_)) return;
     plan.data_parallel.value = *copies;
     scenario_.copies = *copies;
+  }
+
+  /// Decides how many copies share where those of a server do.
+  void resolve_sharing() {
+    Sharing& sharing = scenario_.sharing;
+    if (scenario_.shares_in_servers) {
+      const auto server = static_cast<std::int64_t>(scenario_.cluster.levels.front().size);
+      const bool is_one = scenario_.cluster.levels.size() == 1 || scenario_.copies <= server;
+      if (!is_one && scenario_.copies % server != 0) {
+        return error(scenario_.degree_mark,
+                     fmt::format("training.shard_degree is server, but {} copies do not fill "
+                                 "servers of {} devices",
+                                 scenario_.copies, server),
+                     "a number that divides the copies");
+      }
+      sharing.degree = is_one ? 0 : static_cast<std::uint32_t>(server);
+    }
+    if (sharing.degree != 1) return;
+    scenario_.notes.push_back(fmt::format(
+        "training.shard_degree is 1: each copy holds everything, and training.zero_stage {} is as "
+        "0",
+        static_cast<int>(sharing.state)));
+    sharing = {};
   }
 
   /// Decides the number of micro-batches, or their size, if a mini-batch is split into them.

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/bug.h"
+#include "base/quantity.h"
 #include "base/section_reader.h"
 
 namespace plumbline {
@@ -20,8 +21,9 @@ struct ReductionWord {
   Reduction reduction;
 };
 
-constexpr std::array<ReductionWord, 3> kReductions = {{
+constexpr std::array<ReductionWord, 4> kReductions = {{
     {"each-backward", Reduction::each_backward},
+    {"in-groups-each-backward", Reduction::in_groups_each_backward},
     {"with-last-backward", Reduction::with_last_backward},
     {"behind-last-backward", Reduction::behind_last_backward},
 }};
@@ -57,18 +59,29 @@ SharingKeys read_sharing_keys(SectionReader& section, std::vector<std::string>& 
     keys.state_mark = stage->mark;
   }
   const int state = static_cast<int>(sharing.state);
-  const auto degree = section.count("shard_degree");
-  const bool is_whole = degree && degree->value == 1;
   const auto matters = [&](std::string_view key, Sharded least, std::string_view why) {
     if (sharing.state >= least) return true;
-    if (is_whole && sharing.shares()) return false;  // one note says so of all of them
     notes.push_back(fmt::format("training.{} changes nothing: training.zero_stage is {}, and {}",
                                 key, state, why));
     return false;
   };
-  if (degree && matters("shard_degree", Sharded::optimizer, "copies share nothing")) {
-    keys.degree_mark = degree->mark;
-    sharing.degree = static_cast<std::uint32_t>(degree->value);
+  if (const YamlNode* const node = section.child("shard_degree")) {
+    std::int64_t degree = 0;
+    if (node->text.empty() || parse_count(node->text).value) {
+      if (const auto number = section.count("shard_degree")) {
+        degree = number->value;
+        keys.degree_mark = number->mark;
+      }
+    } else if (const auto word =
+                   section.choice("shard_degree", "number of copies", "or a number")) {
+      keys.shares_in_servers = true;
+      keys.degree_mark = word->mark;
+    }
+    if (matters("shard_degree", Sharded::optimizer, "copies share nothing")) {
+      sharing.degree = static_cast<std::uint32_t>(degree);
+    } else {
+      keys.shares_in_servers = false;
+    }
   }
   const auto reduce = section.choice("reduce", "time to reduce gradients");
   if (reduce && matters("reduce", Sharded::gradients, "gradients are reduced once anyway"))
@@ -77,17 +90,19 @@ SharingKeys read_sharing_keys(SectionReader& section, std::vector<std::string>& 
   const auto reshard = section.choice("reshard", "time to free weights");
   if (reshard && matters("reshard", Sharded::weights, not_gathered)) {
     const ReshardWord& when = entry_of(kReshards, reshard->value);
+    keys.reshard_mark = reshard->mark;
     sharing.frees_after_forward = when.after_forward;
     sharing.frees_after_backward = when.after_backward;
   }
   const auto prefetch = section.count("prefetch");
   if (prefetch && matters("prefetch", Sharded::weights, not_gathered))
     sharing.prefetch = static_cast<std::uint32_t>(prefetch->value);
-  if (!is_whole || !sharing.shares()) return keys;
-  notes.push_back(fmt::format(
-      "training.shard_degree is 1: each copy holds everything, and training.zero_stage {} is as 0",
-      state));
-  sharing = {};
+  if (sharing.reduction == Reduction::in_groups_each_backward && sharing.degree == 0 &&
+      !keys.shares_in_servers)
+    notes.emplace_back(
+        "training.reduce is in-groups-each-backward, but without training.shard_degree there is "
+        "one "
+        "group: as each-backward");
   return keys;
 }
 

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,8 +18,10 @@ class SectionReader;
 
 struct SharingKeys {
   Sharing sharing{};
-  Mark state_mark{};   ///< Of zero_stage.
-  Mark degree_mark{};  ///< Of shard_degree.
+  Mark state_mark{};               ///< Of zero_stage.
+  Mark degree_mark{};              ///< Of shard_degree.
+  bool shares_in_servers = false;  ///< shard_degree: server.
+  std::optional<Mark> reshard_mark{};
 };
 
 /// Reads zero_stage, shard_degree, reduce, reshard and prefetch. A note tells of each key that

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "sim/setup/buckets.h"
 #include "sim/setup/resolve_setup.h"
@@ -102,11 +103,15 @@ std::optional<Diagnostic> check_degree(const Scenario& scenario, const TrainingS
   const std::uint32_t degree = scenario.sharing.degree;
   if (degree == 0) return std::nullopt;
   if (scenario.copies % degree != 0) {
+    std::vector<std::int64_t> divisors;
+    for (std::int64_t d = 1; d <= scenario.copies && divisors.size() < 12; ++d) {
+      if (scenario.copies % d == 0) divisors.push_back(d);
+    }
     return input_error(
         scenario.degree_mark,
         fmt::format("training.shard_degree is {}, which does not divide the number of copies, {}",
                     degree, scenario.copies),
-        "copies share in groups of one size: plan.data_parallel, or the devices of data-parallel");
+        fmt::format("copies share in groups of one size: {}", fmt::join(divisors, ", ")));
   }
   for (std::size_t s = 0; s < setup.replicas.size(); ++s) {
     if (setup.replicas[s] == 1) continue;
@@ -140,7 +145,7 @@ std::optional<Diagnostic> check_sharing(const Scenario& scenario, const Training
     shares_any = shares_any || is_shared(setup, s);
   if (!scenario.sharing.gathers_passes() || !shares_any) return std::nullopt;
   if (scenario.schedule.recompute.kind == Recompute::full) {
-    return input_error(scenario.sharded_mark,
+    return input_error(scenario.passes_mark(),
                        "training.zero_stage is 3 and schedule.recompute 'full', which needs all "
                        "weights of a stage before the first of its backward",
                        "schedule.recompute: layers, each right before its own backward; or "
@@ -150,7 +155,7 @@ std::optional<Diagnostic> check_sharing(const Scenario& scenario, const Training
   const bool splits = std::any_of(order.begin(), order.end(),
                                   [](const Op& op) { return op.kind == OpKind::backward_input; });
   if (!splits) return std::nullopt;
-  return input_error(scenario.sharded_mark,
+  return input_error(scenario.passes_mark(),
                      "training.zero_stage is 3, but the schedule splits backwards, and weights are "
                      "gathered for whole ones only",
                      "training.zero_stage: 2, training.reshard: after-mini-batch, or a schedule "

@@ -242,8 +242,8 @@ Result<std::vector<Schedule>> ways_to_run(const Scenario& scenario, const Schedu
   if (scenario.sharing.reduces_each_backward() || scenario.sharing.gathers_passes()) {
     return refused(fmt::format("and training.zero_stage {}, which cuts each backward into buckets",
                                static_cast<int>(scenario.sharing.state)),
-                   "training.zero_stage: 1 or 0; or training.reduce: with-last-backward, and with "
-                   "zero_stage 3 training.reshard: after-mini-batch");
+                   "training.zero_stage: 1 or 0; or training.reduce: behind-last-backward, and "
+                   "with zero_stage 3 training.reshard: after-mini-batch");
   }
   PairStarts marked;
   if (choice.file) marked = choice.file->pairs;

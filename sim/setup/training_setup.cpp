@@ -32,7 +32,11 @@ StageHolders holders_of(const TrainingSetup& setup) {
   StageHolders holders;
   for (const std::vector<std::uint32_t>& slots : shape.stage_slots)
     holders.members.push_back(static_cast<std::uint32_t>(slots.size()) * setup.copies());
-  holders.has_more = shape.micro_batches > 1;
+  if (setup.rules.sharing.state < Sharded::gradients) return holders;
+  for (const std::vector<Op>& list : setup.schedule.lists()) {
+    std::optional<StagePass> last, last_backward;
+    for (const Op& op : list) holders.add(op, last, last_backward);
+  }
   return holders;
 }
 

@@ -64,7 +64,8 @@ class ChangeList {
                                      "share weights between copies, too (ZeRO 3, FSDP)"};
     for (auto stage = static_cast<std::size_t>(scenario_.sharing.state) + 1; stage <= 3; ++stage) {
       std::vector<std::string> overrides = {fmt::format("training.zero_stage={}", stage)};
-      if (stage == 3) overrides.emplace_back("training.gather=behind-update");
+      if (stage == 3 && scenario_.gather_ahead)
+        overrides.emplace_back("training.gather=behind-update");
       add(names[stage], std::move(overrides));
     }
     const Sharing& sharing = scenario_.sharing;

@@ -114,19 +114,26 @@ TEST_CASE("DeepSpeed's configuration is read") {
 }
 
 TEST_CASE("MiCS of DeepSpeed is copies that share in groups") {
-  const auto degree = [](int size) {
+  const auto read = [](int size, const std::string& more = "", int stage = 3) {
     const auto found = deepspeed(
-        fmt::format(R"({{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1,
-                      "zero_optimization": {{"stage": 3, "mics_shard_size": {}}}}})",
-                    size),
+        fmt::format(R"({{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1,{}
+                      "zero_optimization": {{"stage": {}, "mics_shard_size": {}}}}})",
+                    more, stage, size),
         {.config = "config.json", .gpus = 16});
     REQUIRE_MESSAGE(found, (found ? "" : to_text(found.problems())));
-    CHECK(found->not_modelled.empty());
-    return found->launch.sharing.degree;
+    return *found;
   };
-  CHECK(degree(8) == 8);
-  CHECK(degree(16) == 0);
-  CHECK(degree(-1) == 0);
+  CHECK(read(8).launch.sharing.degree == 8);
+  CHECK(read(8).launch.sharing.reduction == Reduction::in_groups_each_backward);
+  CHECK(read(8).not_modelled.empty());
+  CHECK(read(16).launch.sharing == read(-1).launch.sharing);
+  // The GPUs of a sequence share, too: a copy has four of them.
+  const std::string ulysses = "\"sequence_parallel_size\": 4,";
+  CHECK(read(8, ulysses).launch.sharing.degree == 2);
+  CHECK(read(16, ulysses).launch.sharing.degree == 0);
+  const std::vector<std::string> left = {"zero_optimization.mics_shard_size"};
+  CHECK(read(2, ulysses).not_modelled == left);
+  CHECK(read(8, "", 2).not_modelled == left);
 }
 
 TEST_CASE("what DeepSpeed leaves to the trainer is asked for") {

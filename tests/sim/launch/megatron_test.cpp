@@ -89,6 +89,12 @@ TEST_CASE("sharding, recomputation and precision are read") {
       "--nproc-per-node 8 --global-batch-size 16 --use-distributed-optimizer "
       "--num-distributed-optimizer-instances 2");
   CHECK(instances.sharing.degree == 4);
+  const Launch stays = launch_in(
+      "--nproc-per-node 8 --global-batch-size 16 --use-torch-fsdp2 "
+      "--torch-fsdp2-no-reshard-after-forward");
+  CHECK(stays.zero() == 3);
+  CHECK_FALSE(stays.sharing.frees_after_forward);
+  CHECK(stays.sharing.frees_after_backward);
 }
 
 TEST_CASE("uneven stages become a layout") {

@@ -111,6 +111,10 @@ TEST_CASE("weights are freed as torchtitan and a pipeline free them, in groups o
   CHECK(sharing(pipeline) == sharing(pipeline + never));
   CHECK(sharing(pipeline + always).frees_after_forward);
   CHECK_FALSE(sharing(pipeline + always).frees_after_backward);
+  // Where backwards are split, weights that forwards free are not simulated.
+  CHECK_FALSE(
+      sharing(pipeline + always + "pipeline_parallel_schedule = \"InterleavedZeroBubble\"\n")
+          .gathers_passes());
   CHECK(sharing("data_parallel_replicate_degree = 4\n").degree == 16);
   CHECK(sharing(pipeline + "data_parallel_replicate_degree = 2\n").degree == 8);
   CHECK(sharing("data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 64\n") ==

@@ -123,10 +123,15 @@ TEST_CASE("copies that share in groups are written, and read back") {
     return text.find(part) != std::string::npos;
   };
   CHECK(has(notes("megatron", one), "--num-distributed-optimizer-instances 8"));
-  CHECK(has(notes("nanotron", one), "nanotron has no key for training.shard_degree: 8"));
+  CHECK(has(notes("nanotron", one), "nanotron has no key for training.shard_degree"));
   CHECK(has(notes("deepspeed", one), "DeepSpeed has no key for training.shard_degree: 8"));
   CHECK(has(notes("nemo", three), "Megatron-Bridge has no key for training.prefetch: 2"));
-  CHECK(has(notes("torchtitan", three), "weights are gathered one block ahead"));
+  CHECK(has(notes("torchtitan", three), "gathers weights one block ahead"));
+  CHECK(has(notes("torchtitan", one), "without a pipeline torchtitan reduces in each backward"));
+  const std::vector<std::string> pipelined = {"plan.stages=4", "training.zero_stage=3",
+                                              "training.reshard=after-mini-batch",
+                                              "training.reduce=behind-last-backward"};
+  CHECK_FALSE(has(notes("torchtitan", run.launch(pipelined)), "other than predicted"));
 }
 
 TEST_CASE("what is written for a launcher is read back as the same run") {

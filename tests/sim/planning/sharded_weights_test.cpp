@@ -48,7 +48,7 @@ std::string data_parallel(int devices, int layers, int micro_batches, int zero_s
       layers, devices, bandwidth, micro_batches, zero_stage, more);
 }
 
-TEST_CASE("where links keep pace only the first gather and the last reduction show") {
+TEST_CASE("where links keep pace only first gathers and the last reduction show") {
   for (const int devices : {2, 5}) {
     for (const int layers : {2, 3, 8}) {
       for (const int m : {1, 2, 4}) {
@@ -61,15 +61,16 @@ TEST_CASE("where links keep pace only the first gather and the last reduction sh
         const Duration half = microseconds(devices == 2 ? 1000 : 800);
         const Duration update = microseconds(1000 * layers / devices);
         const Outcome shared = predicted(data_parallel(devices, layers, m, 3, bandwidth));
-        CHECK(shared.metrics.makespan == m * layers * milliseconds(6) + 2 * half + update);
-        // A backward begins with the layer that the forward ended with: that is whole already.
+        CHECK(shared.metrics.makespan == m * layers * milliseconds(6) + (m + 1) * half + update);
+        // A forward begins with the layer that the backward before it has just freed. A backward
+        // begins with the layer that the forward ended with: that is whole already.
         const int gathers = m * (2 * layers - 1);
         CHECK(shared.metrics.all_reduces == gathers + m * layers);
         CHECK(shared.metrics.all_reduce_bytes ==
               share_volume({10'000'000}, devices) *
                   (std::int64_t{devices} * (gathers + m * layers)));
         for (const DeviceMetrics& device : shared.metrics.devices) {
-          CHECK(device.idle_by_cause.all_reduce == 2 * half);
+          CHECK(device.idle_by_cause.all_reduce == (m + 1) * half);
           CHECK(device.idle_by_cause.fill == Duration{});
         }
         // Gradients alone: what the last backward reduces beside itself is no other than ZeRO-1's.
@@ -176,8 +177,9 @@ TEST_CASE("stages of a pipeline share with the same stage of other copies") {
     const Duration plain = milliseconds(60) + microseconds(1);
     const Outcome weights = predicted(pipeline(schedule, 3, plan));
     CHECK(weights.metrics.makespan >= plain + microseconds(2 * 250));
-    // F of stage 0 ends where its B ends: what others wait for is hidden.
-    CHECK(weights.metrics.makespan <= plain + microseconds(3 * 250 + 2));
+    // Under 1F1B a forward begins with the weights that the backward before it has just freed.
+    const int again = schedule.find("1f1b") != std::string::npos ? 2 : 0;
+    CHECK(weights.metrics.makespan <= plain + microseconds((3 + again) * 250 + 2));
     CHECK(weights.memory[0].peak.weights == Bytes{2'000'000 + 2'000'000});
     const Outcome gradients = predicted(pipeline(schedule, 2, plan));
     CHECK(gradients.metrics.makespan >= plain + microseconds(250));
