@@ -118,7 +118,8 @@ class Simulation {
 
   void start(std::uint32_t node) {
     trace_.spans[node].begin = engine_.now();
-    if (neighbours_.concerned_by(node)) announce(neighbours_.begin_traffic(node, engine_.now()));
+    if (traffic_slows_ && neighbours_.concerned_by(node))
+      announce(neighbours_.begin_traffic(node, engine_.now()));
     const Cost& cost = graph_.cost(node);
     if (cost.bytes.count > 0 && carriers_.shares_a_card(node)) {
       if (cost.lead.count() > 0)
@@ -156,7 +157,8 @@ class Simulation {
 
   void arrive(std::uint32_t node) {
     trace_.spans[node].end = engine_.now();
-    if (neighbours_.concerned_by(node)) announce(neighbours_.end_traffic(node, engine_.now()));
+    if (traffic_slows_ && neighbours_.concerned_by(node))
+      announce(neighbours_.end_traffic(node, engine_.now()));
     for (std::uint32_t i = consumers_.first[node]; i < consumers_.first[node + 1]; ++i)
       satisfy(consumers_.nodes[i]);
   }
@@ -174,6 +176,7 @@ class Simulation {
   std::vector<std::uint32_t> waits_for_;  ///< Requirements that are not met yet.
   FairShare fair_share_{carriers_.card_rates()};
   Neighbours neighbours_{graph_};
+  const bool traffic_slows_ = graph_.overlap.any();
   Engine<Due> engine_;
   Trace trace_;
 };
