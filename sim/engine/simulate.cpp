@@ -118,8 +118,8 @@ class Simulation {
 
   void start(std::uint32_t node) {
     trace_.spans[node].begin = engine_.now();
-    if (traffic_slows_ && neighbours_.concerned_by(node))
-      announce(neighbours_.begin_traffic(node, engine_.now()));
+    if (traffic_slows_) [[unlikely]]
+      begin_traffic(node);
     const Cost& cost = graph_.cost(node);
     if (cost.bytes.count > 0 && carriers_.shares_a_card(node)) {
       if (cost.lead.count() > 0)
@@ -129,6 +129,14 @@ class Simulation {
     if (neighbours_.concern(node))
       return announce(neighbours_.start(node, cost.hold, engine_.now()));
     engine_.schedule(engine_.now() + cost.hold, {node, Due::released});
+  }
+
+  void begin_traffic(std::uint32_t node) {
+    if (neighbours_.concerned_by(node)) announce(neighbours_.begin_traffic(node, engine_.now()));
+  }
+
+  void end_traffic(std::uint32_t node) {
+    if (neighbours_.concerned_by(node)) announce(neighbours_.end_traffic(node, engine_.now()));
   }
 
   void start_flow(std::uint32_t node) {
@@ -157,8 +165,8 @@ class Simulation {
 
   void arrive(std::uint32_t node) {
     trace_.spans[node].end = engine_.now();
-    if (traffic_slows_ && neighbours_.concerned_by(node))
-      announce(neighbours_.end_traffic(node, engine_.now()));
+    if (traffic_slows_) [[unlikely]]
+      end_traffic(node);
     for (std::uint32_t i = consumers_.first[node]; i < consumers_.first[node + 1]; ++i)
       satisfy(consumers_.nodes[i]);
   }
