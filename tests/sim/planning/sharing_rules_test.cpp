@@ -630,6 +630,19 @@ TEST_CASE("groups of copies scatter inside, and all-reduce their shares across")
         "0");
 }
 
+TEST_CASE("a share's gradients are added up from its group, then from the other groups") {
+  // Six layers of 10 MB at 10 GB/s: 6 ms for all gradients of one device.
+  const auto more = [](const std::string& training) {
+    const std::string text = data_parallel(8, 6, 1, training);
+    return predicted(text + "overhead: {add_up: 10 GB/s}\n").metrics.makespan -
+           predicted(text).metrics.makespan;
+  };
+  CHECK(more("zero_stage: 3") == microseconds(7 * 6000 / 8));
+  CHECK(more("zero_stage: 3, shard_degree: 4") == microseconds((3 + 1) * 6000 / 4));
+  CHECK(more("zero_stage: 1, shard_degree: 2") == microseconds((1 + 3) * 6000 / 2));
+  CHECK(more("zero_stage: 0") == microseconds(7 * 6000));
+}
+
 TEST_CASE("of weights that stay, backwards may be split, pairs overlap, and stages recompute") {
   const auto text = [](const std::string& schedule, const std::string& training) {
     return "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms, output: 1 MB, "
