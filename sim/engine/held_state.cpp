@@ -119,11 +119,19 @@ bool shares_weights_of(const StageCost& stage, const MemoryRules& rules) {
   return !stage.buckets.empty() && rules.sharing.holds_share_of_weights();
 }
 
-/// The weights that a device holds of a stage, beside those that pass by.
-Bytes weights_of(const StageCost& stage, const MemoryRules& rules, std::uint32_t members) {
+/// The weights of a stage that a device keeps from one mini-batch to the next.
+Bytes kept_weights_of(const StageCost& stage, const MemoryRules& rules, std::uint32_t members) {
   if (stage.buckets.empty() || rules.sharing.state != Sharded::weights) return stage.parameters;
-  const Bytes share = share_of(stage.gathered, rules.sharing.sharers(members));
-  return shares_weights_of(stage, rules) ? share : stage.parameters + share;
+  return share_of(stage.gathered, rules.sharing.sharers(members));
+}
+
+/// The weights that a device holds of a stage, beside those that pass by. Gathered ones that stay
+/// stand beside its share.
+Bytes weights_of(const StageCost& stage, const MemoryRules& rules, std::uint32_t members) {
+  const Bytes kept = kept_weights_of(stage, rules, members);
+  const bool stays = !stage.buckets.empty() && rules.sharing.state == Sharded::weights &&
+                     !shares_weights_of(stage, rules);
+  return stays ? stage.parameters + kept : kept;
 }
 
 }  // namespace
@@ -134,7 +142,8 @@ Bytes saved_bytes(const OpGraph& graph, const StageCosts& costs, const MemoryRul
   for (const std::uint32_t s : stages) {
     const StageCost& stage = costs.stages[s];
     const std::uint32_t members = graph.members(s);
-    saved += weights_of(stage, rules, members) + optimizer_bytes(rules, stage.stepped, members);
+    saved +=
+        kept_weights_of(stage, rules, members) + optimizer_bytes(rules, stage.stepped, members);
   }
   return saved;
 }

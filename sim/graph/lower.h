@@ -36,9 +36,13 @@ bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& d
 ///    updates when its own ops and the all-reduces of its stages are over.
 ///  - A stage with buckets has its last backward on each device (or its last W, if W makes the
 ///    gradients) cut into one part per bucket. The end of each part lets its bucket's collective
-///    begin. With weights gathered ahead, the first forward is cut too. With sharded gradients
-///    every backward is cut, with sharded weights every op. The gather of a bucket's weights begins
-///    with the part before. The gradients of at most two buckets are whole at a time.
+///    begin. With weights gathered ahead, the first forward is cut too. With gradients that each
+///    backward reduces every backward is cut, with weights that passes gather every op. The gather
+///    of a bucket's weights begins `prefetch` parts ahead, but not before the same weights are
+///    freed. The gradients of at most two buckets are whole at a time, unless they are reduced
+///    once.
+///  - In groups of copies (Sharing::degree) reduce-scatters and gathers are those of each group.
+///    Then an all-reduce goes across the groups. All groups of a stage begin together.
 ///  - Asynchronous schedules update after each round of micro-batches (see UpdateRule). A stage
 ///    with several replicas all-reduces each round while later ops run. Each replica updates when
 ///    round_of_update says so, before its next op.

@@ -69,6 +69,14 @@ void tell_unsaid(const Launch& launch, std::string_view launcher, std::vector<st
        "gathering parameters beside the forward");
 }
 
+std::optional<std::int64_t> instances_of(const Launch& launch, std::vector<std::string>& notes) {
+  if (launch.sharing.degree == 0) return std::nullopt;
+  if (launch.expert > 1)
+    notes.emplace_back(
+        "instances of experts are groups of their own: training.shard_degree is that of the rest");
+  return copies_of(launch) / launch.sharing.degree;
+}
+
 void tell_unsaid_sharing(const Launch& launch, std::string_view launcher, bool has_degree,
                          std::vector<std::string>& notes) {
   for (const auto& [key, value] : sharing_keys_of(launch.sharing)) {

@@ -40,6 +40,10 @@ Diagnostic no_such_schedule(std::string_view launcher, const Launch& launch, std
 /// decide: dropout, fused losses, plain attention, overlapped pairs, modules for further tokens.
 void tell_unsaid(const Launch& launch, std::string_view launcher, std::vector<std::string>& notes);
 
+/// The number of Megatron's optimizer instances, if copies share in groups. Adds a note where
+/// experts have instances of their own.
+std::optional<std::int64_t> instances_of(const Launch& launch, std::vector<std::string>& notes);
+
 /// Adds a note for each key of the sharing that the launcher has none for; `has_degree`: it has one
 /// for copies that share in groups.
 void tell_unsaid_sharing(const Launch& launch, std::string_view launcher, bool has_degree,

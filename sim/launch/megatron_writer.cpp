@@ -245,13 +245,8 @@ class MegatronWriter {
     if (launch_.zero() > 1)
       lines_.add(fmt::format("--use-megatron-fsdp --data-parallel-sharding-strategy {}",
                              launch_.zero() == 2 ? "optim_grads" : "optim_grads_params"));
-    if (launch_.sharing.degree > 0 && launch_.expert > 1)
-      notes_.emplace_back(
-          "instances of experts are groups of their own: training.shard_degree is that of the "
-          "rest");
-    if (launch_.sharing.degree > 0)
-      lines_.add(fmt::format("--num-distributed-optimizer-instances {}",
-                             copies_of(launch_) / launch_.sharing.degree));
+    if (const auto instances = instances_of(launch_, notes_))
+      lines_.add(fmt::format("--num-distributed-optimizer-instances {}", *instances));
     if (launch_.bucket) {
       const std::int64_t width = launch_.dtype == "fp32" || launch_.gradients > 1 ? 4 : 2;
       lines_.add(fmt::format("--overlap-grad-reduce --ddp-bucket-size {}",

@@ -107,12 +107,8 @@ class NemoWriter {
       key("data_parallel_sharding_strategy",
           launch_.zero() == 2 ? "optim_grads" : "optim_grads_params");
     }
-    if (launch_.sharing.degree > 0 && launch_.expert > 1)
-      notes_.emplace_back(
-          "instances of experts are groups of their own: training.shard_degree is that of the "
-          "rest");
-    if (launch_.sharing.degree > 0)
-      key("num_distributed_optimizer_instances", copies_of(launch_) / launch_.sharing.degree);
+    if (const auto instances = instances_of(launch_, notes_))
+      key("num_distributed_optimizer_instances", *instances);
     key("grad_reduce_in_fp32", launch_.gradients > 1);
     key("overlap_grad_reduce", launch_.bucket.has_value());
     if (launch_.bucket) {

@@ -100,9 +100,8 @@ SharingKeys read_sharing_keys(SectionReader& section, std::vector<std::string>& 
   if (sharing.reduction == Reduction::in_groups_each_backward && sharing.degree == 0 &&
       !keys.shares_in_servers)
     notes.emplace_back(
-        "training.reduce is in-groups-each-backward, but without training.shard_degree there is "
-        "one "
-        "group: as each-backward");
+        "training.reduce is in-groups-each-backward, but there is one group without "
+        "training.shard_degree: the key says the same as each-backward");
   return keys;
 }
 

@@ -98,6 +98,14 @@ std::optional<Diagnostic> check_accumulation(const Scenario& scenario,
 
 namespace {
 
+/// The first stage that has replicas.
+std::optional<std::size_t> replicated_stage(const TrainingSetup& setup) {
+  const auto found = std::find_if(setup.replicas.begin(), setup.replicas.end(),
+                                  [](std::uint32_t replicas) { return replicas > 1; });
+  if (found == setup.replicas.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - setup.replicas.begin());
+}
+
 /// Groups of copies that share must be of one size. Replicas share with all.
 std::optional<Diagnostic> check_degree(const Scenario& scenario, const TrainingSetup& setup) {
   const std::uint32_t degree = scenario.sharing.degree;
@@ -113,13 +121,12 @@ std::optional<Diagnostic> check_degree(const Scenario& scenario, const TrainingS
                     degree, scenario.copies),
         fmt::format("copies share in groups of one size: {}", fmt::join(divisors, ", ")));
   }
-  for (std::size_t s = 0; s < setup.replicas.size(); ++s) {
-    if (setup.replicas[s] == 1) continue;
+  if (const auto stage = replicated_stage(setup)) {
     return input_error(
         scenario.degree_mark,
         fmt::format("training.shard_degree is {}, but stage {} has {} replicas, which share with "
                     "all others",
-                    degree, s, setup.replicas[s]),
+                    degree, *stage, setup.replicas[*stage]),
         "plan.data_parallel copies whole pipelines; with replicas leave training.shard_degree out");
   }
   return std::nullopt;
@@ -130,14 +137,12 @@ std::optional<Diagnostic> check_degree(const Scenario& scenario, const TrainingS
 std::optional<Diagnostic> check_sharing(const Scenario& scenario, const TrainingSetup& setup) {
   if (auto refused = check_degree(scenario, setup)) return refused;
   if (scenario.sharing.state < Sharded::gradients) return std::nullopt;
-  const auto stage = static_cast<int>(scenario.sharing.state);
-  for (std::size_t s = 0; s < setup.replicas.size(); ++s) {
-    if (setup.replicas[s] == 1) continue;
+  if (const auto stage = replicated_stage(setup)) {
     return input_error(
         scenario.sharded_mark,
         fmt::format("training.zero_stage is {}, but stage {} has {} replicas, which run different "
                     "micro-batches",
-                    stage, s, setup.replicas[s]),
+                    static_cast<int>(scenario.sharing.state), *stage, setup.replicas[*stage]),
         "plan.data_parallel copies whole pipelines; with replicas training.zero_stage: 1");
   }
   bool shares_any = false;

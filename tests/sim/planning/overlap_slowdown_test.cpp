@@ -6,30 +6,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "sim/engine/simulate.h"
-#include "sim/planning/predict.h"
-#include "sim/prediction/predict_setup.h"
 #include "tests/support/builders.h"
 #include "tests/support/close_to.h"
+#include "tests/support/predicted.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
-
-using std::chrono::microseconds;
-
-Outcome predicted(const std::string& text, Evaluation evaluation = Evaluation::fastest) {
-  CAPTURE(text);
-  const auto scenario = parse_scenario(text_source("s.yaml", text), {});
-  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  auto outcome = predict(*scenario, evaluation);
-  REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
-  return *std::move(outcome);
-}
 
 /// A run in small steps: at each instant all nodes are looked at. Times are in nanoseconds, not
 /// rounded.
